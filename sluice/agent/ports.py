@@ -1,0 +1,256 @@
+"""The ports of the agent room: what a turn needs from outside, as protocols.
+
+The loop knows only these, so the same loop serves ACP, MCP and the tests. `models`, `tools` and `mcp` implement
+them; `handlers` implements the round trips to a client (permission, files, terminal, elicitation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from sluice.agent.events import Diff, PlanEntry
+from sluice.persistence.records import Message, ToolCallRecord, Usage
+
+__all__ = [
+    "ApprovalAnswer",
+    "Delta",
+    "Files",
+    "Model",
+    "ModelError",
+    "ModelRequest",
+    "ModelResponse",
+    "PermissionPort",
+    "Tool",
+    "ToolContext",
+    "ToolFailure",
+    "ToolResult",
+    "ToolSpec",
+    "Toolset",
+]
+
+
+# --- model -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as the model sees it. `parameters` is a JSON schema of type object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One model call: the whole prompt. `messages` is a valid history (each tool call has exactly one result)."""
+
+    messages: Sequence[Message]
+    tools: Sequence[ToolSpec] = ()
+    structured_output: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A streamed piece; `channel` is content or thought; `text` is never empty."""
+
+    channel: Literal["content", "thought"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelResponse:
+    """What one model call ended with.
+
+    `tool_calls` carry the provider's ids; the loop replaces them by its own. `finish_reason` is stop, length,
+    refusal or tool_calls. `usage` is None when the provider reported none. `model` is what the provider says it ran.
+    """
+
+    text: str
+    thought: str = ""
+    tool_calls: tuple[ToolCallRecord, ...] = ()
+    finish_reason: str = "stop"
+    usage: Usage | None = None
+    model: str = ""
+
+
+class ModelError(Exception):
+    """A model call failed.
+
+    Attributes:
+        code: the runtime code: model_error, rate_limited, context_exceeded, request_too_large or media_too_large.
+        text: one line for a person that says what to do; holds no credentials.
+        retryable: whether the same request may be sent again (5xx, 408, network, truncated stream).
+        retry_after: seconds the provider asked to wait, None when it did not.
+        status: the HTTP status, None when there was no answer.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        text: str,
+        *,
+        retryable: bool = False,
+        retry_after: float | None = None,
+        status: int | None = None,
+    ) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+        self.retryable = retryable
+        self.retry_after = retry_after
+        self.status = status
+
+
+class Model(Protocol):
+    """A model that can be asked. One object serves one session and is used by one call at a time."""
+
+    @property
+    def ref(self) -> str:
+        """The reference shown to people, `provider/model`."""
+        ...
+
+    @property
+    def context_size(self) -> int | None:
+        """The context window in tokens, None when unknown."""
+        ...
+
+    async def complete(
+        self, request: ModelRequest, on_delta: Callable[[Delta], Awaitable[None]]
+    ) -> ModelResponse:
+        """Ask once, without retries. Awaits `on_delta` for each piece (that await is the back-pressure).
+
+        Cancelling the call closes the stream. Raises ModelError for every failure of the provider.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Release connections; may be called more than once."""
+        ...
+
+
+# --- tools -------------------------------------------------------------------------------------------------------
+
+
+class ToolFailure(Exception):
+    """A tool could not do what it was asked; the text is shown to the model and the person."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool call gave.
+
+    `text` is for the model and the person. `plan` is the whole todo list when the tool keeps one, else None.
+    `diff` is for the person only and never reaches the model or the store.
+    """
+
+    text: str
+    is_error: bool = False
+    plan: tuple[PlanEntry, ...] | None = None
+    diff: Diff | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """Where a call runs. `cwd` and `roots` are absolute paths; `call_id` is the id of the tool call."""
+
+    session_id: str
+    call_id: str
+    cwd: str
+    roots: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool that can be called.
+
+    `read_only` and `destructive` are the hints of MCP's tool annotations (None = not said). `title` is for people.
+    `subject` names the argument that says best what a call is about (path, cmd), for titles; "" for none.
+    `run` may raise ToolFailure; any other exception is reported as a failed call with a fixed text.
+    """
+
+    spec: ToolSpec
+    run: Callable[[Mapping[str, Any], ToolContext], Awaitable[ToolResult]]
+    title: str = ""
+    read_only: bool = False
+    destructive: bool | None = None
+    subject: str = ""
+
+    @property
+    def name(self) -> str:
+        """The programmatic name, the one the model and the rules use."""
+        return self.spec.name
+
+
+class Toolset(Protocol):
+    """A group of tools with one life. `start` before the first call, `stop` exactly once at the end."""
+
+    @property
+    def instruction(self) -> str:
+        """Text for the system prompt, "" for none."""
+        ...
+
+    async def start(self) -> None:
+        """Make the tools ready; raises ToolFailure with a text for a person."""
+        ...
+
+    def tools(self) -> Sequence[Tool]:
+        """The tools, valid after `start`."""
+        ...
+
+    async def stop(self) -> None:
+        """End everything the toolset started; an exception makes the session's close fail."""
+        ...
+
+
+# --- round trips to the client -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalAnswer:
+    """What a person answered to a permission request.
+
+    `choice` is allow, allow_always, reject or cancelled (the dialog was dismissed: nothing runs, the turn ends
+    cancelled). Everything unknown or broken is reject: the port fails closed.
+    """
+
+    choice: Literal["allow", "allow_always", "reject", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequest:
+    """A call that needs leave, with enough to decide: the title names the command or the path."""
+
+    call_id: str
+    name: str
+    title: str
+    kind: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    locations: tuple[tuple[str, int | None], ...] = ()
+    diff: Diff | None = None
+
+
+class PermissionPort(Protocol):
+    """Asks a person. No wall clock ends the wait; cancelling the await withdraws the request."""
+
+    async def ask(self, request: ApprovalRequest) -> ApprovalAnswer:
+        """Ask about one call; never raises for anything the client answers."""
+        ...
+
+    async def ask_to_continue(self, title: str) -> bool:
+        """Ask whether to go on past the iteration limit; True only for the exact continue option."""
+        ...
+
+
+class Files(Protocol):
+    """Text files as the client sees them, unsaved buffers included. Paths are absolute."""
+
+    async def read_text_file(self, path: str, line: int | None = None, limit: int | None = None) -> str:
+        """The text; `line` counts from 1, `limit` in lines. Raises ToolFailure."""
+        ...
+
+    async def write_text_file(self, path: str, content: str) -> None:
+        """Replace or create the file. Raises ToolFailure."""
+        ...
