@@ -1,0 +1,1 @@
+"""The turn: model and tools in a loop, permissions, accounting. Knows no peer."""

@@ -117,9 +117,7 @@ class Model(Protocol):
         """The context window in tokens, None when unknown."""
         ...
 
-    async def complete(
-        self, request: ModelRequest, on_delta: Callable[[Delta], Awaitable[None]]
-    ) -> ModelResponse:
+    async def complete(self, request: ModelRequest, on_delta: Callable[[Delta], Awaitable[None]]) -> ModelResponse:
         """Ask once, without retries. Awaits `on_delta` for each piece (that await is the back-pressure).
 
         Cancelling the call closes the stream. Raises ModelError for every failure of the provider.

@@ -1,0 +1,1 @@
+"""The command line: parse arguments, build the object graph, run."""

@@ -1,0 +1,1 @@
+"""Remember: sessions, items, migrations, media; the only user of sqlite-utils."""

@@ -44,9 +44,7 @@ class RpcError(Exception):
 
     default_code: ClassVar[int] = -32603
 
-    def __init__(
-        self, message: str, data: Mapping[str, Any] | None = None, *, code: int | None = None
-    ) -> None:
+    def __init__(self, message: str, data: Mapping[str, Any] | None = None, *, code: int | None = None) -> None:
         super().__init__(message)
         self.code = self.default_code if code is None else code
         self.message = message
