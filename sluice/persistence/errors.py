@@ -9,6 +9,7 @@ Exception
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from pathlib import Path
@@ -72,8 +73,7 @@ def explain(error: Exception, path: Path) -> Exception:
     if isinstance(error, sqlite3.Error):
         return _explain_sqlite(error, path)
     if isinstance(error, OSError):
-        reason = error.strerror or "input/output error"
-        return StoreError(f"the session store {path} cannot be opened: {reason}; name another file", "unreadable")
+        return _explain_os(error, path)
     return error
 
 
@@ -91,7 +91,25 @@ def _explain_sqlite(error: sqlite3.Error, path: Path) -> StoreError:
     return StoreError(f"the session store {path} {rest}", kind)
 
 
+def _explain_os(error: OSError, path: Path) -> StoreError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        kind, rest = _EXPLAINED[sqlite3.SQLITE_FULL]
+    elif error.errno == errno.EROFS or (error.errno == errno.EACCES and _may_only_look(path.parent)):
+        kind, rest = _EXPLAINED[sqlite3.SQLITE_READONLY]
+    else:
+        kind, rest = "unreadable", f"cannot be opened ({error.strerror or error}); check the path or name another"
+    return StoreError(f"the session store {path} {rest}", kind)
+
+
+def _may_only_look(directory: Path) -> bool:
+    """Whether the nearest directory that exists may be entered but not written."""
+    existing = next((place for place in (directory, *directory.parents) if os.access(place, os.F_OK)), directory)
+    return _may(existing, os.X_OK) and not _may(existing, os.W_OK)
+
+
 def _only_readable(path: Path) -> bool:
-    if not os.access(path, os.R_OK, effective_ids=True):
-        return False
-    return not all(os.access(place, os.W_OK, effective_ids=True) for place in (path, path.parent))
+    return _may(path, os.R_OK) and not (_may(path, os.W_OK) and _may(path.parent, os.W_OK))
+
+
+def _may(path: Path, what: int) -> bool:
+    return os.access(path, what, effective_ids=os.access in os.supports_effective_ids)

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
+from sluice.persistence.codec import decode, encode
 from sluice.persistence.errors import StoreError, UnknownSession
 from sluice.persistence.media import join_media, split_media
 from sluice.persistence.records import Item
@@ -22,7 +23,7 @@ def dump_item(item: Item) -> tuple[str, str, dict[int, bytes]]:
     provider's JSON) is kept by escaping, at the price of a longer row.
     """
     lean, blobs = split_media(item)
-    body = json.dumps(replace(lean, position=-1).to_dict(), ensure_ascii=False, separators=(",", ":"))
+    body = json.dumps(encode(replace(lean, position=-1)), ensure_ascii=False, separators=(",", ":"))
     try:
         body.encode()
     except UnicodeEncodeError:
@@ -86,7 +87,7 @@ def load_items(connection: sqlite3.Connection, session_id: str, media_limit: int
 
 def _load(session_id: str, position: int, body: str) -> Item:
     try:
-        return replace(Item.from_dict(json.loads(body)), position=position)
+        return replace(decode(Item, json.loads(body)), position=position)
     except (ValueError, KeyError, TypeError, AttributeError):
         text = f"item {position} of session {session_id!r} cannot be read; delete the session or restore a copy"
         raise StoreError(text, "corrupt") from None
