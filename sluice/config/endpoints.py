@@ -1,0 +1,96 @@
+"""The `models` and `providers` of an agent file."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any
+
+from sluice.config.decode import Context, Shape, decode, entries, join, shape
+from sluice.config.providers import PROVIDERS
+from sluice.config.references import Catalog, address_problem, check_provider, check_reference
+from sluice.config.schema import ModelConfig, ProviderConfig
+from sluice.config.tree import Node
+
+__all__ = ["MODEL_SHAPE", "PROVIDER_SHAPE", "read_catalog"]
+
+MODEL_SHAPE: Shape = shape(ModelConfig)
+PROVIDER_SHAPE: Shape = shape(ProviderConfig)
+
+
+def read_catalog(ctx: Context, models: Node | None, providers: Node | None) -> Catalog:
+    """Read both maps and check every reference between them.
+
+    Raises:
+        ConfigError: a key, a value or a reference is wrong.
+    """
+    declared = {name: _provider(ctx, name, node) for name, node in _named(ctx, providers, "providers")}
+    for name, node in _named(ctx, providers, "providers"):
+        _check_provider_entry(ctx, name, node, declared)
+    raw = dict(_named(ctx, models, "models"))
+    catalog = Catalog(
+        MappingProxyType({name: _model(ctx, name, node) for name, node in raw.items()}), MappingProxyType(declared)
+    )
+    for name, node in raw.items():
+        _check_model_entry(ctx, node, catalog.models[name], catalog)
+    return catalog
+
+
+def _named(ctx: Context, node: Node | None, key: str) -> list[tuple[str, Node]]:
+    return list(entries(ctx, node, key).items()) if node is not None else []
+
+
+def _provider(ctx: Context, name: str, node: Node) -> ProviderConfig:
+    key = join("providers", name)
+    values = decode(ctx, node, key, PROVIDER_SHAPE, ("providers.*",))
+    values.setdefault("provider", name if name in PROVIDERS else "openai")
+    return ProviderConfig(name=name, line=node.line, **_frozen(values))
+
+
+def _check_provider_entry(ctx: Context, name: str, node: Node, declared: dict[str, ProviderConfig]) -> None:
+    entry, key = declared[name], join("providers", name)
+    check_provider(ctx, _at(node, "provider"), join(key, "provider"), entry.provider, {})
+    if entry.base_url is not None:
+        problem = address_problem(name, declared)
+        if problem is not None:
+            raise ctx.error(_at(node, "base_url"), join(key, "base_url"), problem)
+    if entry.api_type == "openai_responses":
+        ctx.warn(
+            _at(node, "api_type"),
+            join(key, "api_type"),
+            "openai_responses is known but not built yet; sessions that need it will fail",
+        )
+
+
+def _model(ctx: Context, name: str, node: Node) -> ModelConfig:
+    values = decode(ctx, node, join("models", name), MODEL_SHAPE, ("models.*",))
+    return ModelConfig(name=name, line=node.line, **_frozen(values))
+
+
+def _check_model_entry(ctx: Context, node: Node, model: ModelConfig, catalog: Catalog) -> None:
+    """An entry has a provider and a model, unless it only chooses among others (which is not built)."""
+    key = join("models", model.name)
+    written = entries(ctx, node, key)
+    if "first_available" in written:
+        return
+    if not model.model:
+        raise ctx.error(_at(node, "model"), join(key, "model"), "a model needs the provider's name for it")
+    if not model.provider:
+        if "," not in model.model:
+            raise ctx.error(_at(node, "provider"), join(key, "provider"), "a model needs a provider")
+        check_reference(ctx, _at(node, "model"), join(key, "model"), model.model, catalog)
+        return
+    check_provider(ctx, _at(node, "provider"), join(key, "provider"), model.provider, catalog.providers)
+    problem = address_problem(model.provider, catalog.providers, model.base_url)
+    if problem is not None:
+        raise ctx.error(_at(node, "base_url"), join(key, "base_url"), problem)
+
+
+def _at(node: Node, key: str) -> Node:
+    """Where a key stands, else the mapping that lacks it."""
+    children = node.value if isinstance(node.value, dict) else {}
+    return children.get(key, node)
+
+
+def _frozen(values: dict[str, Any]) -> dict[str, Any]:
+    """The values with their mappings made read-only."""
+    return {key: MappingProxyType(value) if isinstance(value, dict) else value for key, value in values.items()}

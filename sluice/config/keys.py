@@ -1,0 +1,159 @@
+"""The keys of the format as data: what each toolset type takes, and what is known but not built yet.
+
+`KNOWN_NOT_BUILT` is the one place that says so. Building a feature means taking its row out; a key that stands in
+the table and in the schema is still read and checked, and warned about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sluice.config.schema import Reference
+
+__all__ = [
+    "COMMON_TOOLSET_KEYS",
+    "KNOWN_NOT_BUILT",
+    "NEWEST_VERSION",
+    "TOOLSET_OPTIONS",
+    "TOOLSET_TYPES",
+    "UNBUILT_TOOLSET_KEYS",
+]
+
+NEWEST_VERSION = 16
+"""The newest schema version whose keys are known here."""
+
+TOOLSET_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "filesystem": {
+        "ignore_vcs": bool,
+        "allow_list": tuple[Reference, ...],
+        "deny_list": tuple[Reference, ...],
+    },
+    "shell": {"env": dict[str, str]},
+    "think": {},
+    "todo": {"shared": bool},
+}
+"""The toolset types that are built, and the keys that each takes besides the common ones."""
+
+COMMON_TOOLSET_KEYS = ("type", "name", "tools", "readonly", "instruction")
+"""The keys that every toolset takes."""
+
+KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
+    "": {
+        "mcps": "named MCP servers",
+        "rag": "named retrieval sources",
+        "skills": "named groups of skills",
+        "budget": "a ceiling for the whole run",
+        "budgets": "named ceilings",
+        "flavors": "patches of the file",
+        "evaluators": "evaluators for hooks",
+        "routing": "routing by hooks",
+    },
+    "runtime": {
+        "sandbox": "running in a sandbox",
+        "network_allowlist": "hosts that may be reached",
+    },
+    "agents.*": {
+        "fallback": "models to fall back to",
+        "subagents": "delegation that does not wait",
+        "force_handoff": "the agent that always goes on",
+        "redact_secrets": "hiding secrets from model and history",
+        "code_mode_tools": "one code tool instead of many tools",
+        "add_prompt_files_depth": "prompt files in deeper directories",
+        "add_description_parameter": "a description argument in each tool",
+        "max_old_tool_call_tokens": "shortening old tool calls",
+        "max_tool_result_tokens": "shortening long tool results",
+        "session_compaction": "automatic compaction",
+        "compaction_threshold": "when compaction starts",
+        "compaction_model": "the model that compacts",
+        "budgets": "ceilings by name",
+        "skills": "skills",
+        "use_skills": "groups of skills",
+        "structured_output": "answers that match a schema",
+        "cache": "the response cache",
+        "hooks": "hooks",
+        "harness": "an external agent in place of a model",
+    },
+    "models.*": {
+        "task_budget": "a budget for one task",
+        "track_usage": "turning usage off",
+        "routing": "choosing a model by examples",
+        "first_available": "the first model with credentials",
+        "title_model": "the model that names sessions",
+        "compaction_model": "the model that compacts",
+        "compaction_threshold": "when compaction starts",
+        "bypass_models_gateway": "going round the models gateway",
+        "auth": "workload identity",
+    },
+    "providers.*": {
+        "unload_api": "unloading a local model",
+        "auth": "workload identity",
+        "compaction_model": "the model that compacts",
+    },
+    "toolsets.*": {
+        "defer": "tools that are found by searching",
+        "model": "another model after a tool",
+        "toon": "compact tool results",
+        "lifecycle": "supervision of the toolset",
+    },
+    "toolsets.filesystem": {"post_edit": "commands after an edit"},
+    "toolsets.shell": {"sudo_askpass": "asking for a password"},
+    "toolset types": {
+        "a2a": "agents over A2A",
+        "api": "one HTTP endpoint as a tool",
+        "background_agents": "agents that outlive the turn",
+        "background_jobs": "commands that outlive the turn",
+        "environment": "facts about the machine",
+        "fetch": "reading web pages",
+        "git": "reading a Git repository",
+        "lsp": "language servers",
+        "mcp": "MCP servers",
+        "mcp_catalog": "MCP servers from a catalog",
+        "memory": "a lasting memory",
+        "model_picker": "changing the model",
+        "open_url": "opening a page for the person",
+        "openapi": "operations of an OpenAPI description",
+        "plan": "shared plans",
+        "rag": "retrieval",
+        "scheduler": "prompts at set times",
+        "script": "scripts as tools",
+        "session_context": "reading other sessions",
+        "session_plan": "the plan of a session",
+        "tasks": "shared tasks",
+        "user_prompt": "asking the person",
+        "webhook": "sending a message to a URL",
+    },
+    "providers": {
+        "anthropic": "Anthropic",
+        "google": "Google Gemini",
+        "amazon-bedrock": "Amazon Bedrock",
+        "dmr": "Docker Model Runner",
+        "chatgpt": "a ChatGPT sign-in",
+        "github-copilot": "GitHub Copilot",
+        "local": "the embedded model",
+    },
+    "values": {
+        "alloy": "a model picked per turn from several (`a,b`)",
+        "external agent": "an agent from a registry in sub_agents or handoffs",
+        "openai_responses": "the Responses API (`api_type`)",
+        "template": "`${…}` that is not `${env.X}`",
+    },
+}
+"""What the format has and this program not yet, by scope: key or name -> what it would be.
+
+Scopes: "" is the top level, `agents.*` an agent, `toolsets.*` any toolset, `toolsets.<type>` one type; the last
+three hold toolset types, providers and forms of values.
+"""
+
+TOOLSET_TYPES = (*TOOLSET_OPTIONS, *KNOWN_NOT_BUILT["toolset types"])
+"""Every toolset type of the format."""
+
+UNBUILT_TOOLSET_KEYS = frozenset(
+    (
+        *("path", "shared", "recall", "env", "shell", "api_config", "url", "headers", "timeout", "allowed_domains"),
+        *("blocked_domains", "allow_private_ips", "command", "args", "working_dir", "version", "remote", "ref"),
+        *("config", "file_types", "models", "allowed_servers", "blocked_servers", "rag_config", "webhook_config"),
+        *("max_output_bytes", "allow_list", "deny_list"),
+    )
+)
+"""The keys that the types not built take, for telling a typo from a key."""

@@ -1,0 +1,253 @@
+"""The agent file as frozen dataclasses: what the rest of the program sees of it.
+
+Everything here has been checked: references resolve, limits are in range, `${env.X}` is expanded. A mapping is
+read-only. Source: requirements of the area config-file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from sluice.config.errors import ConfigWarning
+
+__all__ = [
+    "EXPAND",
+    "AgentConfig",
+    "AgentFile",
+    "Capabilities",
+    "CommandConfig",
+    "Cost",
+    "Metadata",
+    "ModelConfig",
+    "PermissionRules",
+    "ProviderConfig",
+    "Reference",
+    "RuntimeConfig",
+    "SafetyMode",
+    "Text",
+    "ThinkingBudget",
+    "ToolsetConfig",
+]
+
+SafetyMode = Literal["strict", "balanced", "restricted", "autonomous"]
+
+ThinkingBudget = (
+    int
+    | Literal[
+        "none",
+        "minimal",
+        "low",
+        "medium",
+        "high",
+        "xhigh",
+        "max",
+        "adaptive",
+        "adaptive/low",
+        "adaptive/medium",
+        "adaptive/high",
+        "adaptive/xhigh",
+        "adaptive/max",
+    ]
+)
+
+EXPAND = "expand"
+"""In the `extra` of a text's Meta: `never` (as written) or `bare` (`${X}` besides `${env.X}`)."""
+
+Variable = Annotated[str, Meta(min_length=1, extra={EXPAND: "never"})]
+Reference = Annotated[str, Meta(min_length=1, extra={EXPAND: "bare"})]
+Text = Annotated[str, Meta(min_length=1)]
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+Positive = Annotated[int, Meta(ge=1, le=2**53)]
+Dollars = Annotated[float, Meta(ge=0)]
+Penalty = Annotated[float, Meta(ge=-2, le=2)]
+
+
+def _nothing() -> Mapping[str, Any]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """Who wrote the file and what for; shown to people, used for nothing."""
+
+    author: str = ""
+    license: str = ""
+    description: str = ""
+    readme: str = ""
+    version: str = ""
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionRules:
+    """The team's rules as patterns in their order; their syntax belongs to the permission checker."""
+
+    allow: tuple[Text, ...] = ()
+    ask: tuple[Text, ...] = ()
+    deny: tuple[Text, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeConfig:
+    """File-wide defaults. `safety` is None when the file chooses no mode."""
+
+    safety: SafetyMode | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommandConfig:
+    """A slash command. At least one of instruction, agent and url is set; the instruction is not expanded."""
+
+    name: str
+    description: str = ""
+    instruction: str = ""
+    agent: str = ""
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsetConfig:
+    """One built-in toolset of an agent.
+
+    `tools` is the allow-list of tool names, None for all. `instruction` replaces the built-in text, None keeps it;
+    `{ORIGINAL_INSTRUCTIONS}` in it stands for the built-in text. `options` holds the keys of this type, only those
+    that were written. `line` is where the toolset stands in the agent file.
+    """
+
+    type: str
+    name: str = ""
+    tools: tuple[Text, ...] | None = None
+    readonly: bool = False
+    instruction: str | None = None
+    options: Mapping[str, Any] = field(default_factory=_nothing, repr=False)
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a model takes besides text; None = not said."""
+
+    image: bool | None = None
+    pdf: bool | None = None
+    audio: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """US dollars per million tokens. All zero means priced, and free."""
+
+    input: Dollars = 0.0
+    output: Dollars = 0.0
+    cache_read: Dollars = 0.0
+    cache_write: Dollars = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """A model and its options; None = not set, so nothing is sent to the provider.
+
+    `name` is the key under `models`, or the reference itself for a model that has no entry. `token_key` is the name
+    of a variable. `max_tokens` bounds one answer, in tokens. `provider_opts` may hold headers with secrets, so it is
+    not part of the repr. `line` is 0 for a model that has no entry.
+    """
+
+    name: str
+    provider: str = ""
+    model: Annotated[str, Meta(extra={EXPAND: "bare"})] = ""
+    description: str = ""
+    base_url: Reference | None = None
+    token_key: Variable | None = None
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    max_tokens: Positive | None = None
+    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    frequency_penalty: Penalty | None = None
+    presence_penalty: Penalty | None = None
+    thinking_budget: ThinkingBudget | None = None
+    parallel_tool_calls: bool | None = None
+    provider_opts: Mapping[str, Any] = field(default_factory=_nothing, repr=False)
+    cost: Cost | None = None
+    capabilities: Capabilities = Capabilities()
+    line: int = 0
+
+    @property
+    def context_size(self) -> int | None:
+        """The context window in tokens, from `provider_opts.context_size`; None = not said."""
+        size = self.provider_opts.get("context_size")
+        return size if isinstance(size, int) else None
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderConfig:
+    """A reusable endpoint with defaults for the models that name it. `provider` is a provider built in."""
+
+    name: str
+    provider: str = "openai"
+    api_type: Literal["openai_chatcompletions", "openai_responses"] | None = None
+    base_url: Reference | None = None
+    token_key: Variable | None = None
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    max_tokens: Positive | None = None
+    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    frequency_penalty: Penalty | None = None
+    presence_penalty: Penalty | None = None
+    thinking_budget: ThinkingBudget | None = None
+    parallel_tool_calls: bool | None = None
+    provider_opts: Mapping[str, Any] = field(default_factory=_nothing, repr=False)
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AgentConfig:
+    """One agent.
+
+    `model` is a reference: a name from `models`, `provider/model` or `auto`. `instruction` already holds the text of
+    the instruction files. `welcome_message` is for people and never sent to a model. `safety` is the author's default
+    mode, None = not chosen. `max_iterations` 0 = unlimited. `num_history_items` None = all. `commands` already holds
+    the groups of `use_commands`. `line` is where the agent stands in the file.
+    """
+
+    name: str
+    model: Reference
+    description: str = ""
+    instruction: str = ""
+    welcome_message: str = ""
+    toolsets: tuple[ToolsetConfig, ...] = ()
+    sub_agents: tuple[Text, ...] = ()
+    handoffs: tuple[Text, ...] = ()
+    readonly: bool = False
+    safety: SafetyMode | None = None
+    add_date: bool = False
+    add_environment_info: bool = False
+    add_prompt_files: tuple[Text, ...] = ()
+    max_iterations: Count = 0
+    max_consecutive_tool_calls: Positive = 5
+    num_history_items: Count | None = None
+    commands: Mapping[str, CommandConfig] = field(default_factory=_nothing)
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFile:
+    """A whole agent file. `path` is as the caller named it; `agents` keeps the order of the file."""
+
+    path: str
+    agents: Mapping[str, AgentConfig]
+    version: int | None = None
+    metadata: Metadata = Metadata()
+    models: Mapping[str, ModelConfig] = field(default_factory=_nothing)
+    providers: Mapping[str, ProviderConfig] = field(default_factory=_nothing)
+    permissions: PermissionRules = PermissionRules()
+    runtime: RuntimeConfig = RuntimeConfig()
+    toolsets: Mapping[str, tuple[ToolsetConfig, ...]] = field(default_factory=_nothing)
+    commands: Mapping[str, Mapping[str, CommandConfig]] = field(default_factory=_nothing)
+    warnings: tuple[ConfigWarning, ...] = ()
+
+    @property
+    def default_agent(self) -> AgentConfig:
+        """The agent called `root` wherever it stands, else the first."""
+        return self.agents.get("root") or next(iter(self.agents.values()))

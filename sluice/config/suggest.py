@@ -1,0 +1,31 @@
+"""The nearest known word: turns a typo into a hint."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = ["did_you_mean", "nearest"]
+
+LONGEST_WORD = 100
+"""Characters. A longer word is no typo of a key, and comparing it costs time that grows with its square."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word most like `word`, ignoring case; None when nothing comes close.
+
+    Args:
+        word: what was written.
+        known: what could have been written.
+    """
+    if len(word) > LONGEST_WORD:
+        return None
+    by_fold = {candidate.casefold(): candidate for candidate in known}
+    found = difflib.get_close_matches(word.casefold(), by_fold, n=1, cutoff=0.6)
+    return by_fold[found[0]] if found else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of an error text: `; did you mean "model"?`, or "" when nothing comes close."""
+    found = nearest(word, known)
+    return f'; did you mean "{found}"?' if found is not None else ""

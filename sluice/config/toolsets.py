@@ -1,0 +1,74 @@
+"""The toolsets of an agent file: inline ones, and the named ones of the top level."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from sluice.config.decode import Context, Shape, decode, entries, items, join, read, shape
+from sluice.config.keys import KNOWN_NOT_BUILT, TOOLSET_OPTIONS, TOOLSET_TYPES, UNBUILT_TOOLSET_KEYS
+from sluice.config.schema import Text, ToolsetConfig
+from sluice.config.suggest import did_you_mean
+from sluice.config.tree import Node
+
+__all__ = ["COMMON_SHAPE", "read_named_toolsets", "read_toolsets"]
+
+COMMON_SHAPE: Shape = {**shape(ToolsetConfig, drop=("options",)), "name": str}
+
+
+def read_toolsets(ctx: Context, node: Node | None, key: str) -> tuple[ToolsetConfig, ...]:
+    """The toolsets of a list, in order; a type that is not built is warned about and left out.
+
+    Raises:
+        ConfigError: a key or a value is wrong, or the type does not exist.
+    """
+    if node is None:
+        return ()
+    read_ones = [_toolset(ctx, child, path) for path, child in items(ctx, node, key)]
+    return tuple(toolset for toolset in read_ones if toolset is not None)
+
+
+def read_named_toolsets(ctx: Context, node: Node | None) -> MappingProxyType[str, tuple[ToolsetConfig, ...]]:
+    """The top level's `toolsets`: name -> one toolset or a list of them.
+
+    Raises:
+        ConfigError: as for `read_toolsets`.
+    """
+    named = {}
+    for name, child in entries(ctx, node, "toolsets").items() if node is not None else ():
+        key = join("toolsets", name)
+        if isinstance(child.value, list):
+            named[name] = read_toolsets(ctx, child, key)
+        else:
+            toolset = _toolset(ctx, child, key)
+            named[name] = (toolset,) if toolset is not None else ()
+    return MappingProxyType(named)
+
+
+def _toolset(ctx: Context, node: Node, key: str) -> ToolsetConfig | None:
+    written = entries(ctx, node, key)
+    if "type" not in written:
+        raise ctx.error(node, join(key, "type"), f"a toolset needs a type: {', '.join(TOOLSET_OPTIONS)}")
+    type_ = read(ctx, written["type"], join(key, "type"), Text)
+    if type_ in KNOWN_NOT_BUILT["toolset types"]:
+        ctx.warn(node, key, f'toolset type "{type_}" is known but not built yet; its tools are missing')
+        _check_unbuilt(ctx, node, key)
+        return None
+    if type_ not in TOOLSET_OPTIONS:
+        raise ctx.error(
+            written["type"], join(key, "type"), f'unknown toolset type "{type_}"{did_you_mean(type_, TOOLSET_TYPES)}'
+        )
+    options = TOOLSET_OPTIONS[type_]
+    own_scope = f"toolsets.{type_}"
+    scopes = ("toolsets.*", own_scope) if own_scope in KNOWN_NOT_BUILT else ("toolsets.*",)
+    values = decode(ctx, node, key, {**COMMON_SHAPE, **options}, scopes)
+    common = {name: value for name, value in values.items() if name in COMMON_SHAPE}
+    chosen = {name: value for name, value in values.items() if name in options}
+    return ToolsetConfig(**common, options=MappingProxyType(chosen), line=node.line)
+
+
+def _check_unbuilt(ctx: Context, node: Node, key: str) -> None:
+    """Only the names of the keys: their values belong to the type."""
+    known = {*COMMON_SHAPE, *KNOWN_NOT_BUILT["toolsets.*"], *UNBUILT_TOOLSET_KEYS}
+    for name, child in node.value.items() if isinstance(node.value, dict) else ():
+        if name not in known:
+            raise ctx.error(child, join(key, name), f"unknown key{did_you_mean(name, known)}")
