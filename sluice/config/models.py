@@ -1,0 +1,247 @@
+"""From a model reference to what a provider client needs. Nothing here talks to a provider.
+
+Address: the model's base URL, else that of its provider's entry, else the one built in. Key: the model's token_key,
+else that of its provider's entry, else the variable of the built-in provider. An address written in the agent file
+comes with the key that the file names, or with none: the key of a built-in provider is only sent to that
+provider's own address (or to the one its URL variable names). Source: requirements models.ref.*,
+models.providers.aliases, models.credentials.missing-named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, replace
+from types import MappingProxyType
+from typing import Any
+
+from sluice.config.expand import Environ
+from sluice.config.providers import AUTO_ORDER, NOT_BUILT, PROVIDERS, Api, Provider
+from sluice.config.references import address_problem, base_provider
+from sluice.config.schema import AgentFile, ModelConfig, ProviderConfig
+from sluice.config.suggest import did_you_mean
+
+__all__ = [
+    "MissingCredentials",
+    "ModelUnavailable",
+    "ResolvedModel",
+    "missing_credentials",
+    "missing_text",
+    "resolve",
+]
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+class MissingCredentials(Exception):
+    """A model has no key. The text says what to set and holds no value.
+
+    Attributes:
+        variables: the names that would help.
+        text: one line for a person.
+    """
+
+    def __init__(self, variables: tuple[str, ...], text: str) -> None:
+        super().__init__(text)
+        self.variables = variables
+        self.text = text
+
+
+class ModelUnavailable(Exception):
+    """A reference that no session can use: unknown, or of a provider that is not built.
+
+    Attributes:
+        ref: the reference as it was given.
+        text: one line for a person that names the remedy.
+    """
+
+    def __init__(self, ref: str, text: str) -> None:
+        super().__init__(text)
+        self.ref = ref
+        self.text = text
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedModel:
+    """Everything a client of a provider needs.
+
+    `provider` is the name the file uses. `base_url` is None for an api without an address. `key` is None when none is
+    sent; the repr does not show it. `options` has the defaults of the provider's entry filled in.
+    """
+
+    provider: str
+    model: str
+    api: Api
+    base_url: str | None
+    key: str | None = field(repr=False)
+    options: ModelConfig
+
+    @property
+    def ref(self) -> str:
+        """The reference shown to people, `provider/model`."""
+        return f"{self.provider}/{self.model}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """Where a model is and which variables it reads. `missing` are those without a value."""
+
+    base_url: str | None
+    key: str | None = field(repr=False)
+    missing: tuple[str, ...] = ()
+
+
+def resolve(file: AgentFile, ref: str, env: Environ) -> ResolvedModel:
+    """What a reference stands for: a name from `models`, `provider/model` or `auto`.
+
+    Args:
+        file: the agent file.
+        ref: the reference, of an agent or of a stored choice.
+        env: the credential sources.
+
+    Raises:
+        MissingCredentials: the model needs a variable that is not set.
+        ModelUnavailable: the reference is unknown here, or its provider is not built.
+    """
+    if _is_auto(file, ref):
+        return _auto(file, env)
+    options = _options(file, ref)
+    need = _need(file, ref, options, env)
+    if need.missing:
+        raise MissingCredentials(need.missing, f"set {' and '.join(need.missing)} to use the model {ref}")
+    api = PROVIDERS[base_provider(options.provider, file.providers)].api
+    return ResolvedModel(options.provider, options.model, api, need.base_url, need.key, options)
+
+
+def missing_credentials(file: AgentFile, env: Environ) -> tuple[str, ...]:
+    """The variables that the agents' models need and that are not set, each once, in the order of the agents.
+
+    For `auto` these are the key variables of which any one would do. A model that cannot be used for another reason
+    counts as nothing missing: that is an error of the session that needs it.
+    """
+    return tuple(dict.fromkeys(name for _, variables in _missing(file, env) for name in variables))
+
+
+def missing_text(file: AgentFile, env: Environ) -> str:
+    """What to set, as one line for a person; "" when nothing is missing. Never holds a value."""
+    wanted = []
+    for ref, variables in _missing(file, env):
+        joined = f"one of {', '.join(variables)}" if _is_auto(file, ref) else " and ".join(variables)
+        wanted.append(f"{joined} (model {ref})")
+    wanted = list(dict.fromkeys(wanted))
+    return f"credentials are missing: set {'; '.join(wanted)}" if wanted else ""
+
+
+def _is_auto(file: AgentFile, ref: str) -> bool:
+    return ref == "auto" and ref not in file.models
+
+
+def _missing(file: AgentFile, env: Environ) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for ref in dict.fromkeys(agent.model for agent in file.agents.values()):
+        try:
+            resolve(file, ref, env)
+        except MissingCredentials as missing:
+            yield ref, missing.variables
+        except ModelUnavailable:
+            continue
+
+
+def _auto(file: AgentFile, env: Environ) -> ResolvedModel:
+    """The first of the order whose credentials exist; no provider is asked, and no other model comes in later."""
+    variables: list[str] = []
+    for provider, model in AUTO_ORDER:
+        try:
+            return resolve(file, f"{provider}/{model}", env)
+        except MissingCredentials as missing:
+            variables += missing.variables
+        except ModelUnavailable:
+            continue  # the file gives this provider's name to something that is not built
+    text = f"the model auto found no credentials: set one of {', '.join(variables)}"
+    raise MissingCredentials(tuple(dict.fromkeys(variables)), text)
+
+
+def _options(file: AgentFile, ref: str) -> ModelConfig:
+    """The model's entry, or one made from `provider/model`, with its provider's defaults."""
+    model = file.models.get(ref)
+    if model is None:
+        provider, slash, name = ref.partition("/")
+        if "," in ref:
+            raise ModelUnavailable(ref, f"{ref} names several models (an alloy), which is not built yet; name one")
+        if ref in NOT_BUILT:
+            raise ModelUnavailable(ref, _not_built(ref))
+        if not (slash and provider and name):
+            near = did_you_mean(ref, {*file.models, "auto"})
+            raise ModelUnavailable(ref, f'unknown model "{ref}"{near or "; the agent file has no such model"}')
+        model = ModelConfig(name=ref, provider=provider, model=name)
+    if not model.provider:
+        raise ModelUnavailable(ref, f"the model {ref} chooses among several models, which is not built yet; name one")
+    entry = file.providers.get(model.provider)
+    return model if entry is None else _with_defaults(model, entry)
+
+
+def _with_defaults(model: ModelConfig, entry: ProviderConfig) -> ModelConfig:
+    """The model with what its provider's entry sets and it does not; address and key have rules of their own."""
+    shared = {item.name for item in fields(ModelConfig)} & {item.name for item in fields(ProviderConfig)}
+    shared -= {"name", "provider", "base_url", "token_key", "provider_opts", "line"}
+    filled: dict[str, Any] = {
+        name: getattr(entry, name)
+        for name in shared
+        if getattr(model, name) is None and getattr(entry, name) is not None
+    }
+    options = MappingProxyType({**entry.provider_opts, **model.provider_opts})
+    return replace(model, provider_opts=options, **filled)
+
+
+def _need(file: AgentFile, ref: str, options: ModelConfig, env: Environ) -> _Need:
+    """The address and the key of a model."""
+    built_in = _built_in(file, ref, options.provider)
+    if built_in.api == "scripted":
+        return _Need(None, None)
+    entry = file.providers.get(options.provider)
+    written = options.base_url or (entry.base_url if entry is not None else None)
+    token_key = options.token_key or (entry.token_key if entry is not None else None)
+    problem = address_problem(options.provider, file.providers, options.base_url)
+    if problem is not None:
+        raise ModelUnavailable(ref, problem)
+    url_from_env = _value(env, built_in.url_variable) if written is None else None
+    base_url, missing = _filled(written or url_from_env or built_in.base_url or "", built_in, written, env)
+    if token_key is not None:
+        key = _value(env, token_key)
+        return _Need(base_url, key, missing if key else (token_key, *missing))
+    if written is not None and built_in.base_url is not None:
+        return _Need(base_url, None)
+    key = _value(env, built_in.key)
+    needed = built_in.key is not None and url_from_env is None and not key
+    return _Need(base_url, key, (str(built_in.key), *missing) if needed else missing)
+
+
+def _filled(url: str, built_in: Provider, written: str | None, env: Environ) -> tuple[str, tuple[str, ...]]:
+    """A built-in address with its account put in, and the variables that were not set. Others stay as they are."""
+    if written is not None or url != built_in.base_url:
+        return url, ()
+    names = tuple(dict.fromkeys(_VARIABLE.findall(url)))
+    values = {name: _value(env, name) for name in names}
+    return _VARIABLE.sub(lambda found: values[found.group(1)] or "", url), tuple(n for n in names if not values[n])
+
+
+def _built_in(file: AgentFile, ref: str, name: str) -> Provider:
+    base = base_provider(name, file.providers)
+    if base in NOT_BUILT:
+        raise ModelUnavailable(ref, _not_built(base))
+    entry = file.providers.get(name)
+    if entry is not None and entry.api_type == "openai_responses":
+        raise ModelUnavailable(ref, f"provider {name} asks for openai_responses, which is not built yet")
+    if base not in PROVIDERS:
+        near = did_you_mean(base, {*file.providers, *PROVIDERS})
+        raise ModelUnavailable(ref, f'unknown provider "{base}"{near}')
+    return PROVIDERS[base]
+
+
+def _not_built(provider: str) -> str:
+    return f"provider {provider} is not built yet; use openai or another OpenAI-compatible provider"
+
+
+def _value(env: Environ, name: str | None) -> str | None:
+    """A variable's value without blanks around it; None when it is unset or empty."""
+    value = env.get(name) if name is not None else None
+    return (value or "").strip() or None
