@@ -1,1 +1,17 @@
-"""Built-in toolsets."""
+"""Built-in toolsets: what an agent can do on its host, built by type from the configuration."""
+
+from __future__ import annotations
+
+from sluice.tools.registry import FilteredToolset, bound, build, collect, filtered
+from sluice.tools.setup import ToolsetConfigLike, ToolsetSetup, UnknownToolset
+
+__all__ = [
+    "FilteredToolset",
+    "ToolsetConfigLike",
+    "ToolsetSetup",
+    "UnknownToolset",
+    "bound",
+    "build",
+    "collect",
+    "filtered",
+]

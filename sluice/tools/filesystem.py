@@ -1,0 +1,160 @@
+"""The filesystem toolset: reading, writing and editing texts, listing and searching directories.
+
+Texts come from the host or, in an editor that offers it, from the client; directories are always the host's. Every
+path is checked first (`paths`), for both. Requirements `tools.filesystem.*`, `fs-policy.check.*`, `client-fs.gate.*`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from sluice.agent.ports import Tool, ToolContext, ToolFailure, ToolResult
+from sluice.tools import directories, edits, filesystem_specs
+from sluice.tools.paths import PathPolicy
+from sluice.tools.setup import ToolsetConfigLike, ToolsetSetup, count, flag, text, texts
+from sluice.tools.textfiles import READ_BYTES, ClientFiles, HostFiles, TextFiles
+
+__all__ = ["FilesystemToolset", "build"]
+
+_INSTRUCTION = (
+    "Use the file tools to look at and change files. Paths may be relative to the working directory. Read a file"
+    " before editing it, give just enough old text to be found once, and prefer edit_file to writing a whole file"
+    " again. Use search_files_content to find where something is."
+)
+
+_Run = Callable[[Mapping[str, Any], ToolContext], Awaitable[ToolResult]]
+
+
+class FilesystemToolset:
+    """The file tools of one session.
+
+    Args:
+        policy: what may be touched.
+        files: where texts are read from and written to.
+        can_read: whether the two reading tools are offered.
+        can_write: whether `write_file` is offered; `edit_file` needs both.
+        ignore_vcs: whether trees and searches leave out what version control ignores.
+    """
+
+    def __init__(
+        self,
+        policy: PathPolicy,
+        files: TextFiles,
+        *,
+        can_read: bool = True,
+        can_write: bool = True,
+        ignore_vcs: bool = True,
+    ) -> None:
+        self._policy = policy
+        self._files = files
+        # Calls of one batch run at once: two edits of one file must not both start from the old text.
+        self._writing = anyio.Lock()
+        runs: dict[str, _Run] = {}
+        if can_read:
+            runs |= {"read_file": self._read, "read_multiple_files": self._read_multiple}
+        if can_write:
+            runs["write_file"] = self._write
+        if can_read and can_write:
+            runs["edit_file"] = self._edit
+        runs |= directories.DirectoryTools(policy, ignore_vcs).runs()
+        self._tools = tuple(filesystem_specs.tool(name, run) for name, run in runs.items())
+
+    @property
+    def instruction(self) -> str:
+        """How to use the tools, for the system prompt."""
+        return _INSTRUCTION
+
+    async def start(self) -> None:
+        """Nothing to start; a bad policy makes the calls fail, so that the person sees why."""
+
+    def tools(self) -> Sequence[Tool]:
+        """The tools that the capabilities allow."""
+        return self._tools
+
+    async def stop(self) -> None:
+        """Nothing to end."""
+
+    async def _checked(self, path: object, context: ToolContext, *, writing: bool = False) -> str:
+        return await anyio.to_thread.run_sync(
+            lambda: self._policy.check(path, context.cwd, writing=writing), abandon_on_cancel=True
+        )
+
+    async def _read(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        line, limit = count(arguments, "line"), count(arguments, "limit")
+        path = await self._checked(text(arguments, "path"), context)
+        return ToolResult(await self._files.read_text(path, line, limit) or "[the file is empty]")
+
+    async def _read_multiple(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        as_json = flag(arguments, "json")
+        paths = texts(arguments, "paths")
+        if not paths:
+            raise ToolFailure("the argument 'paths' must name at least one file")
+        found: list[dict[str, str]] = []
+        taken = 0
+        for path in paths:
+            # What lies beyond the bound of a result is not read at all.
+            if taken > READ_BYTES:
+                found.append({"path": path, "error": "not read: the result is full"})
+                continue
+            found.append(await self._one(path, context))
+            taken += len(found[-1].get("content", ""))
+        failed = all("error" in item for item in found)
+        if as_json:
+            return ToolResult(json.dumps(found, ensure_ascii=False), is_error=failed)
+        shown = (f"=== {item['path']} ===\n{item.get('content', '')}{_error(item)}" for item in found)
+        return ToolResult("\n\n".join(shown), is_error=failed)
+
+    async def _one(self, path: str, context: ToolContext) -> dict[str, str]:
+        try:
+            checked = await self._checked(path, context)
+            return {"path": path, "content": await self._files.read_text(checked, None, None)}
+        except ToolFailure as failure:
+            return {"path": path, "error": str(failure)}
+
+    async def _write(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        content = text(arguments, "content", empty=True)
+        async with self._writing:
+            path = await self._checked(text(arguments, "path"), context, writing=True)
+            await self._files.write_text(path, content)
+        return ToolResult(f"Wrote {len(content.encode())} bytes to {path}.")
+
+    async def _edit(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        name = text(arguments, "path")
+        changes = _changes(arguments)
+        async with self._writing:
+            path = await self._checked(name, context, writing=True)
+            before = await self._files.snapshot(path)
+            after = edits.apply(before, changes)
+            # A link on the way may have been turned round since: what is written to was checked, and shows no diff.
+            target = await self._checked(name, context, writing=True)
+            await self._files.write_text(target, after)
+        shown = edits.diff(path, before, after) if target == path else None
+        return ToolResult(f"Made {len(changes)} edit{'s' * (len(changes) != 1)} in {target}.", diff=shown)
+
+
+def _error(item: Mapping[str, str]) -> str:
+    return f"[error: {item['error']}]" if "error" in item else ""
+
+
+def _changes(arguments: Mapping[str, Any]) -> tuple[edits.Edit, ...]:
+    given = arguments.get("edits")
+    if not isinstance(given, (list, tuple)) or not given or not all(isinstance(item, Mapping) for item in given):
+        raise ToolFailure("the argument 'edits' must be a list of objects with 'oldText' and 'newText'")
+    return tuple(edits.Edit(text(item, "oldText"), text(item, "newText", empty=True)) for item in given)
+
+
+def build(config: ToolsetConfigLike, setup: ToolsetSetup) -> FilesystemToolset:
+    """Build the toolset; reads the options `allow_list`, `deny_list` and `ignore_vcs`."""
+    policy = PathPolicy.from_options(config.options, cwd=setup.cwd, roots=setup.roots, env=setup.env)
+    return FilesystemToolset(
+        policy,
+        HostFiles() if setup.files is None else ClientFiles(setup.files),
+        can_read=setup.can_read,
+        can_write=setup.can_write,
+        ignore_vcs=config.options.get("ignore_vcs") is not False,
+    )
