@@ -1,1 +1,1 @@
-"""A client for ACP agents, and what the command line builds on it."""
+"""The ACP client: start an agent, talk to it over the wire, and show it on a terminal."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from sluice.acp.methods import METHODS, PROMPT_GATES
 from sluice.client.errors import ClientError, NotAdvertised, ProtocolMismatch
 from sluice.client.reading import flag, items, marker, members, text
 
@@ -16,9 +17,6 @@ __all__ = ["PROTOCOL_VERSION", "AgentInfo", "AuthMethod", "Capabilities", "read_
 
 PROTOCOL_VERSION = 1
 """The only ACP version this client speaks."""
-
-_BLOCK_GATES = {"image": "image", "audio": "audio", "resource": "embeddedContext"}
-"""Content block types that need a prompt capability; text and resource_link are baseline."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +41,16 @@ class Capabilities:
         if path not in self.advertised:
             raise NotAdvertised(call, path)
 
+    def check_method(self, method: str) -> None:
+        """Refuse a method the agent does not offer.
+
+        Raises:
+            NotAdvertised: the method has a gate in the method table and it is not advertised.
+        """
+        row = METHODS.get(method)
+        if row is not None and row.gate is not None:
+            self.require(method, row.gate)
+
     def check_prompt(self, blocks: Sequence[Mapping[str, Any]]) -> None:
         """Refuse content blocks the agent cannot take.
 
@@ -50,9 +58,9 @@ class Capabilities:
             NotAdvertised: an image, audio or embedded resource without its prompt capability.
         """
         for block in blocks:
-            gate = _BLOCK_GATES.get(block.get("type", ""))
-            if gate is not None:
-                self.require(f"session/prompt with {block['type']} content", f"promptCapabilities.{gate}")
+            kind = str(block.get("type"))
+            if kind in PROMPT_GATES:
+                self.require(f"session/prompt with {kind} content", PROMPT_GATES[kind])
 
     def check_servers(self, call: str, servers: Sequence[Mapping[str, Any]]) -> None:
         """Refuse MCP servers over a transport the agent does not speak; stdio is baseline.

@@ -81,6 +81,7 @@ class AgentProcess:
         self._process = process
         self._tail: deque[str] = deque(maxlen=STDERR_LINES)
         self._pidfd = _open_pidfd(process.pid)
+        self._exited = anyio.Event()
         self._stderr_end = anyio.Event()
 
     @property
@@ -103,7 +104,7 @@ class AgentProcess:
         assert self._process.stdout is not None
         try:
             return await self._process.stdout.receive(_CHUNK)
-        except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
+        except (OSError, anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
             return b""
 
     async def send(self, data: bytes) -> None:
@@ -113,7 +114,10 @@ class AgentProcess:
             anyio.BrokenResourceError: the process no longer reads.
         """
         assert self._process.stdin is not None
-        await self._process.stdin.send(data)
+        try:
+            await self._process.stdin.send(data)
+        except (OSError, anyio.ClosedResourceError) as error:
+            raise anyio.BrokenResourceError from error
 
     async def aclose(self) -> None:
         """Close stdin, the polite way to ask an agent to leave; stdout stays readable."""
@@ -121,20 +125,39 @@ class AgentProcess:
         with contextlib.suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             await self._process.stdin.aclose()
 
-    async def wait(self) -> int:
+    async def attend(self) -> None:
+        """Drain stderr and watch for the exit; run it as a task for as long as the process is in use."""
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._drain_stderr)
+                group.start_soon(self._watch)
+        finally:
+            if self._pidfd is not None:
+                os.close(self._pidfd)
+
+    async def wait(self) -> int | None:
         """Wait for the process itself to end, whether or not a grandchild still holds its pipes open.
 
         Returns:
             The exit status, negative for a signal.
         """
+        await self._exited.wait()
+        return self._process.returncode
+
+    async def _watch(self) -> None:
         if self._process.returncode is None and self._pidfd is not None:
             await anyio.wait_readable(self._pidfd)
-        # The exit is known to the kernel (or there is no pidfd here); the event loop's watcher reaps it on its own.
-        while (returncode := self._process.returncode) is None:
-            await anyio.sleep(0.01)
-        return returncode
+        # The kernel knows of the exit (or there is no pidfd here); the event loop reaps it on its own.
+        await self._reaped()
+        self._exited.set()
 
-    async def drain_stderr(self) -> None:
+    async def _reaped(self) -> None:
+        pause = 0.005
+        while self._process.returncode is None:
+            await anyio.sleep(pause)
+            pause = min(pause * 2, 0.05)
+
+    async def _drain_stderr(self) -> None:
         """Read stderr to its end, so that a noisy agent never blocks on a full pipe; keep the last lines."""
         assert self._process.stderr is not None
         rest = b""
@@ -176,8 +199,9 @@ class AgentProcess:
         await self._release()
 
     async def _leader_within(self, seconds: float) -> None:
+        # Not `wait`: `attend` may already have been cancelled together with everything around it.
         with anyio.move_on_after(seconds):
-            await self.wait()
+            await self._reaped()
 
     async def _group_within(self, seconds: float) -> None:
         """Wait until the group is empty. There is no event for that, hence the polling, with growing pauses."""
@@ -198,9 +222,6 @@ class AgentProcess:
     async def _release(self) -> None:
         with contextlib.suppress(ProcessLookupError), anyio.move_on_after(1.0):
             await self._process.aclose()
-        if self._pidfd is not None:
-            os.close(self._pidfd)
-            self._pidfd = None
 
     def _keep(self, raw: bytes) -> None:
         line = raw[:STDERR_LINE_BYTES].decode("utf-8", "replace").rstrip()
@@ -212,7 +233,7 @@ class AgentProcess:
 
 
 async def start_agent(command: AgentCommand) -> AgentProcess:
-    """Start an agent. The caller runs `drain_stderr` while it lives and `shut_down` at the end, in every case.
+    """Start an agent. The caller runs `attend` while it lives and `shut_down` at the end, in every case.
 
     Args:
         command: what to start.
@@ -234,7 +255,7 @@ async def _spawn(command: AgentCommand) -> anyio.abc.Process:
             start_new_session=True,
         )
     except FileNotFoundError as error:
-        if command.cwd is not None and not Path(command.cwd).is_dir():
+        if command.cwd is not None and not await anyio.Path(command.cwd).is_dir():
             raise AgentStartError(f"cannot start {command.name}: no such directory: {command.cwd}") from error
         raise AgentStartError(f"cannot start {command.argv[0]}: command not found") from error
     except (OSError, ValueError) as error:

@@ -151,8 +151,8 @@ class ConfigOptions:
 class SessionInfo:
     """The session's title and time of last change; `Unchanged` when not mentioned, None when cleared."""
 
-    title: str | None | Unchanged = UNCHANGED
-    updated_at: str | None | Unchanged = UNCHANGED
+    title: str | Unchanged | None = UNCHANGED
+    updated_at: str | Unchanged | None = UNCHANGED
 
 
 @dataclass(frozen=True)
@@ -249,6 +249,11 @@ class ToolRows:
         Returns:
             The row as it is now.
         """
+        row = self.latest[update.call_id] = self.preview(update)
+        return row
+
+    def preview(self, update: ToolUpdate) -> ToolRow:
+        """The row as it would be with this update, without keeping it."""
         old = self.latest.get(update.call_id)
         if old is None or (update.announced and old.ended):
             old = ToolRow(update.call_id, title=update.name or update.call_id)
@@ -257,8 +262,7 @@ class ToolRows:
             for name in ("title", "name", "kind", "status", "content", "locations", "raw_input", "raw_output")
             if (value := getattr(update, name)) is not None
         }
-        row = self.latest[update.call_id] = replace(old, **changes)
-        return row
+        return replace(old, **changes)
 
     def cancel_open(self) -> tuple[ToolRow, ...]:
         """Mark every call that has not ended as cancelled, as a client does when the user interrupts.
@@ -344,7 +348,7 @@ def _choices(value: object) -> tuple[tuple[str, str], ...]:
 
 
 def _session_info(fields: Mapping[str, Any]) -> SessionInfo:
-    def read(key: str) -> str | None | Unchanged:
+    def read(key: str) -> str | Unchanged | None:
         value = fields.get(key, UNCHANGED)
         return value if value is None or isinstance(value, str) else UNCHANGED
 
