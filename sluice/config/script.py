@@ -154,7 +154,7 @@ _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
 
 
 def _explained(message: str, root: Node, file: str) -> ConfigError:
-    """msgspec's message with the line of the value it is about."""
+    """The decoder's message with the line of the value it is about."""
     place = _PLACE.search(message)
     path = place.group(1) if place is not None else ""
     message = _PLACE.sub("", message)

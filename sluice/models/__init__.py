@@ -1,1 +1,30 @@
-"""Model providers."""
+"""Model providers, each behind the agent's `Model` port. `build` makes the one that a configuration asks for."""
+
+from __future__ import annotations
+
+from sluice.agent.ports import Model, ModelError
+from sluice.models.settings import ResolvedModel
+
+__all__ = ["ResolvedModel", "build"]
+
+
+def build(resolved: ResolvedModel) -> Model:
+    """The model for one session; nothing is connected and no provider's library is loaded yet.
+
+    Args:
+        resolved: the reference with endpoint, key and options, as `sluice.config` resolves it.
+
+    Raises:
+        ModelError: the wire format is not built, or the base address is unusable.
+        ConfigError: the script of a scripted model cannot be read.
+    """
+    if resolved.api == "openai_chatcompletions":
+        from sluice.models.openai_chat import OpenAIChat
+
+        return OpenAIChat(resolved)
+    if resolved.api == "scripted":
+        from sluice.models.scripted import Scripted
+
+        return Scripted(resolved)
+    text = f"the model {resolved.provider}/{resolved.model} needs the api {resolved.api}, which Sluice does not speak"
+    raise ModelError("model_error", text)

@@ -1,0 +1,264 @@
+"""A model behind an OpenAI-compatible chat-completions endpoint.
+
+One `complete` is one HTTP call; whether to try again is the caller's decision. The answer is streamed and handed on
+piece by piece; cancelling closes the connection, so the server stops working too.
+
+Source: OpenAI API reference, "Create chat completion" and its streaming; requirement models.providers.openai-chat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from sluice.agent.ports import Delta, ModelError, ModelRequest, ModelResponse
+from sluice.models.chat_answer import Answer, StreamError
+from sluice.models.chat_errors import Endpoint, refused, stream_failed, unreachable
+from sluice.models.chat_history import request_body
+from sluice.models.names import WireNames
+from sluice.models.settings import ResolvedModel, context_size
+from sluice.models.sse import MAX_EVENT, EventSplitter, EventTooLarge
+
+if TYPE_CHECKING:
+    import httpx
+
+__all__ = ["IDLE_TIMEOUT", "OpenAIChat"]
+
+IDLE_TIMEOUT = 300.0
+"""Seconds a stream may be silent before it counts as broken (requirement models.stream.idle-timeout)."""
+
+CONNECT_TIMEOUT = 15.0
+"""Seconds to reach the server: a dead address should be told soon, a slow network still gets three SYN retries."""
+
+WRITE_TIMEOUT = 60.0
+"""Seconds without progress while sending the prompt; prompts with images take a while on a slow uplink."""
+
+TAIL_TIMEOUT = 2.0
+"""Seconds to wait for the end of the body once the answer is complete: usage may follow, but need not."""
+
+_ERROR_BODY = 64 * 1024
+"""Bytes of an error's body that are read; messages are short, and error pages are not shown."""
+
+OnDelta = Callable[[Delta], Awaitable[None]]
+
+
+class OpenAIChat:
+    """The model of one session. Used by one call at a time; the connection is kept between calls."""
+
+    def __init__(self, resolved: ResolvedModel, *, idle_timeout: float = IDLE_TIMEOUT) -> None:
+        """Keep the settings; nothing is opened before the first call.
+
+        Args:
+            resolved: the model, its endpoint and its key. `provider_opts` may hold `http_headers` and `extra_body`.
+            idle_timeout: seconds of silence after which the answer counts as broken.
+
+        Raises:
+            ModelError: the base address is missing or is no http(s) address.
+        """
+        self._resolved = resolved
+        self._idle_timeout = idle_timeout
+        self._url = (resolved.base_url or "").rstrip("/") + "/chat/completions"
+        self._headers = _headers(resolved)
+        self._endpoint = _endpoint(resolved, self._headers)
+        self._client: httpx.AsyncClient | None = None
+
+    @property
+    def ref(self) -> str:
+        """The reference shown to people, `provider/model`."""
+        return f"{self._resolved.provider}/{self._resolved.model}"
+
+    @property
+    def context_size(self) -> int | None:
+        """The context window in tokens the configuration names, None when it names none."""
+        return context_size(self._resolved.options)
+
+    async def complete(self, request: ModelRequest, on_delta: OnDelta) -> ModelResponse:
+        """Ask once.
+
+        Args:
+            request: the prompt; each tool call in its history has exactly one result.
+            on_delta: awaited for each piece of text or thought, in order.
+
+        Raises:
+            ModelError: the server could not be reached, refused the call or broke it off.
+        """
+        names = WireNames(tool.name for tool in request.tools)
+        body = msgspec.json.encode(request_body(self._resolved, request, names))
+        client = await self._open()
+        answer = Answer(names)
+        await self._exchange(client, body, answer, on_delta)
+        return answer.response()
+
+    async def aclose(self) -> None:
+        """Close the connection; may be called more than once."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def _open(self) -> httpx.AsyncClient:
+        if self._client is None:
+            # httpx takes about 80 ms to load and the certificates 20 ms: not on the event loop, and not before the
+            # first call.
+            self._client = await anyio.to_thread.run_sync(_new_client, self._url, self._idle_timeout)
+        return self._client
+
+    async def _exchange(self, client: httpx.AsyncClient, body: bytes, answer: Answer, on_delta: OnDelta) -> None:
+        import httpx
+
+        try:
+            async with client.stream("POST", self._url, content=body, headers=self._headers) as response:
+                if response.status_code != httpx.codes.OK:
+                    text = await _read_some(response, _ERROR_BODY)
+                    raise refused(self._endpoint, response.status_code, response.headers, text)
+                await self._read(response, answer, on_delta)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            # A connection that breaks after the last word of the answer has cost nothing but the accounting.
+            if not answer.complete:
+                raise self._broken(error) from None
+        except StreamError as error:
+            raise stream_failed(self._endpoint, error.error) from None
+        except msgspec.DecodeError:
+            raise unreachable(self._endpoint, "sent an answer that is not valid JSON") from None
+        except EventTooLarge:
+            raise unreachable(
+                self._endpoint, "sent more in one piece than any answer needs", retryable=False
+            ) from None
+
+    async def _read(self, response: httpx.Response, answer: Answer, on_delta: OnDelta) -> None:
+        kind = response.headers.get("content-type", "")
+        if "json" in kind:
+            for delta in answer.absorb(await _read_some(response, MAX_EVENT)):
+                await on_delta(delta)
+            answer.done = True
+        elif "html" in kind:
+            text = "answered with a web page and not as a chat-completions server; check base_url"
+            raise unreachable(self._endpoint, text, retryable=False)
+        else:
+            await _read_events(response, answer, on_delta)
+
+    def _broken(self, error: Exception) -> ModelError:
+        import httpx
+
+        if isinstance(error, httpx.ConnectTimeout):
+            return unreachable(self._endpoint, f"did not answer within {CONNECT_TIMEOUT:.0f} seconds")
+        if isinstance(error, httpx.ConnectError):
+            return unreachable(self._endpoint, f"cannot be reached ({error}); is it running, and is base_url right?")
+        if isinstance(error, httpx.ReadTimeout):
+            return unreachable(self._endpoint, f"was silent for {self._idle_timeout:.0f} seconds")
+        if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol):
+            return unreachable(self._endpoint, "has no usable http(s) address; check base_url", retryable=False)
+        if isinstance(error, httpx.DecodingError):
+            return unreachable(self._endpoint, "sent a body that cannot be unpacked")
+        return unreachable(self._endpoint, "closed the connection before its answer was complete")
+
+
+async def _read_events(response: httpx.Response, answer: Answer, on_delta: OnDelta) -> None:
+    splitter = EventSplitter()
+    async with aclosing(_pieces(response)) as pieces:
+        async for piece in pieces:
+            for data in splitter.feed(piece):
+                await _take(data, answer, on_delta)
+            if answer.done:
+                break
+            if answer.complete:
+                await _read_tail(pieces, splitter, answer)
+                break
+    rest = splitter.end()
+    if rest is not None and not answer.complete:
+        await _take(rest, answer, on_delta)
+
+
+async def _take(data: bytes, answer: Answer, on_delta: OnDelta) -> None:
+    if data == b"[DONE]":
+        answer.done = True
+    elif data and not answer.done:
+        for delta in answer.absorb(data):
+            await on_delta(delta)
+
+
+async def _read_tail(pieces: AsyncGenerator[bytes, None], splitter: EventSplitter, answer: Answer) -> None:
+    """Read what follows the finish reason: the usage, and the end, which leaves the connection fit for the next call.
+
+    Bounded, because some servers keep the stream open.
+    """
+    with anyio.move_on_after(TAIL_TIMEOUT):
+        async for piece in pieces:
+            for data in splitter.feed(piece):
+                if data == b"[DONE]":
+                    answer.done = True
+                elif data and not answer.done:
+                    answer.absorb(data)
+
+
+def _pieces(response: httpx.Response) -> AsyncGenerator[bytes, None]:
+    """The body as it arrives; unpacked only when the server packed it though it was asked not to."""
+    packed = response.headers.get("content-encoding", "identity") != "identity"
+    pieces = response.aiter_bytes() if packed else response.aiter_raw()
+    return cast("AsyncGenerator[bytes, None]", pieces)
+
+
+async def _read_some(response: httpx.Response, limit: int) -> bytes:
+    held = bytearray()
+    async with aclosing(cast("AsyncGenerator[bytes, None]", response.aiter_bytes())) as pieces:
+        async for piece in pieces:
+            held += piece
+            if len(held) >= limit:
+                break
+    return bytes(held[:limit])
+
+
+def _new_client(url: str, idle_timeout: float) -> httpx.AsyncClient:
+    import ssl
+
+    import httpx
+
+    if urlsplit(url).scheme == "https":
+        context = httpx.create_ssl_context()
+    else:
+        # Never used, but httpx wants one; empty, it trusts nobody and costs nothing to make.
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    timeout = httpx.Timeout(idle_timeout, connect=CONNECT_TIMEOUT, write=WRITE_TIMEOUT, pool=None)
+    return httpx.AsyncClient(timeout=timeout, verify=context, follow_redirects=False)
+
+
+def _headers(resolved: ResolvedModel) -> dict[str, str]:
+    headers = {
+        "content-type": "application/json",
+        "accept": "text/event-stream, application/json",
+        "accept-encoding": "identity",
+        "user-agent": "sluice",
+    }
+    if resolved.key:
+        headers["authorization"] = f"Bearer {resolved.key}"
+    extra = resolved.options.provider_opts.get("http_headers")
+    if isinstance(extra, Mapping):
+        headers.update((str(name).lower(), str(value)) for name, value in extra.items())
+    return headers
+
+
+def _endpoint(resolved: ResolvedModel, headers: Mapping[str, str]) -> Endpoint:
+    try:
+        parts = urlsplit(resolved.base_url or "")
+        port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+    except (KeyError, ValueError):
+        text = f"the model {resolved.provider}/{resolved.model} has no usable http(s) address; check base_url"
+        raise ModelError("model_error", text) from None
+    host = parts.hostname or ""
+    extra: Any = resolved.options.provider_opts.get("http_headers")
+    secrets = [resolved.key or "", parts.password or ""]
+    if isinstance(extra, Mapping):
+        secrets += [str(value) for value in extra.values() if len(str(value)) >= 8]
+    return Endpoint(
+        place=f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
+        model=resolved.model,
+        provider=resolved.provider,
+        key_name=str(getattr(resolved, "key_name", None) or getattr(resolved.options, "token_key", None) or ""),
+        has_key="authorization" in headers,
+        secrets=tuple(secrets),
+    )
