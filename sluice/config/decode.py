@@ -59,18 +59,18 @@ class Context:
         """Note a key that the format has and this program not yet."""
         self.warn(node, key, "known but not built yet; it has no effect")
 
-    def expanded(self, text: str, node: Node, key: str, *, bare: bool = False) -> str:
-        """The text with its variables put in.
+    def expanded(self, text: str, node: Node, key: str, mode: str = "env") -> str:
+        """The text with its variables put in; `mode` is one of `schema.EXPAND`.
 
         Raises:
-            ConfigError: a variable is not set.
+            ConfigError: a variable is not set, or a reference holds something else in `${}`.
         """
         if "${" not in text:
             return text
-        if has_template(text) and not bare:
+        if mode == "env" and has_template(text):
             self.warn(node, key, "holds ${...}; only ${env.NAME} is expanded, the rest stays as written")
         try:
-            return expand(text, self.env, bare=bare)
+            return expand(text, self.env, bare=mode == "bare")
         except Unset as unset:
             raise self.error(node, key, f"the variable {unset.name} is not set") from None
 
@@ -191,11 +191,11 @@ def _leaf(ctx: Context, node: Node, key: str, kind: Any) -> Any:
 
 
 def _expanded(ctx: Context, node: Node, key: str, kind: Any) -> str:
-    """A text as its type wants it: with `${env.X}`, with `${X}` too, or as written (see `schema.EXPAND`)."""
+    """A text as its type wants it (see `schema.EXPAND`)."""
     metas = [meta for meta in get_args(kind)[1:] if isinstance(meta, msgspec.Meta)]
     mode = next((meta.extra[EXPAND] for meta in metas if meta.extra), "env")
     text = str(node.value)
-    return text if mode == "never" else ctx.expanded(text, node, key, bare=mode == "bare")
+    return text if mode == "never" else ctx.expanded(text, node, key, mode)
 
 
 def _explain(error: str, node: Node, kind: Any) -> str:

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sluice.config.schema import Reference
+from sluice.config.schema import PathEntry
 
 __all__ = [
-    "COMMON_TOOLSET_KEYS",
     "KNOWN_NOT_BUILT",
     "NEWEST_VERSION",
     "TOOLSET_OPTIONS",
@@ -26,17 +25,14 @@ NEWEST_VERSION = 16
 TOOLSET_OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "filesystem": {
         "ignore_vcs": bool,
-        "allow_list": tuple[Reference, ...],
-        "deny_list": tuple[Reference, ...],
+        "allow_list": tuple[PathEntry, ...],
+        "deny_list": tuple[PathEntry, ...],
     },
     "shell": {"env": dict[str, str]},
     "think": {},
     "todo": {"shared": bool},
 }
 """The toolset types that are built, and the keys that each takes besides the common ones."""
-
-COMMON_TOOLSET_KEYS = ("type", "name", "tools", "readonly", "instruction")
-"""The keys that every toolset takes."""
 
 KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
     "": {
@@ -47,6 +43,7 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
         "budgets": "named ceilings",
         "flavors": "patches of the file",
         "evaluators": "evaluators for hooks",
+        "commands": "named groups of slash commands",
         "routing": "routing by hooks",
     },
     "runtime": {
@@ -54,6 +51,13 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
         "network_allowlist": "hosts that may be reached",
     },
     "agents.*": {
+        "sub_agents": "delegation to other agents",
+        "handoffs": "going on with another agent",
+        "add_date": "the date in the prompt",
+        "add_environment_info": "facts about the machine in the prompt",
+        "add_prompt_files": "prompt files in the prompt",
+        "commands": "slash commands",
+        "use_commands": "groups of slash commands",
         "fallback": "models to fall back to",
         "subagents": "delegation that does not wait",
         "force_handoff": "the agent that always goes on",

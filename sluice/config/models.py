@@ -12,9 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from sluice.config.errors import ConfigError
 from sluice.config.expand import Environ
 from sluice.config.providers import AUTO_ORDER, NOT_BUILT, PROVIDERS, Api, Provider
 from sluice.config.references import address_problem, base_provider
@@ -47,18 +49,25 @@ class MissingCredentials(Exception):
         self.text = text
 
 
-class ModelUnavailable(Exception):
-    """A reference that no session can use: unknown, or of a provider that is not built.
+class ModelUnavailable(ConfigError):
+    """A reference that no session can use: unknown, or of a provider that is not built. The message says what to do.
 
     Attributes:
         ref: the reference as it was given.
-        text: one line for a person that names the remedy.
     """
 
-    def __init__(self, ref: str, text: str) -> None:
-        super().__init__(text)
+    def __init__(self, file: AgentFile, ref: str, message: str) -> None:
+        line, key = _place(file, ref)
+        super().__init__(file.path, line, key, message)
         self.ref = ref
-        self.text = text
+
+
+def _place(file: AgentFile, ref: str) -> tuple[int | None, str]:
+    """Where a reference is declared, else where the first agent with it stands."""
+    if ref in file.models:
+        return file.models[ref].line, f"models.{ref}"
+    users = (agent for agent in file.agents.values() if agent.model == ref)
+    return next(((agent.line, f"agents.{agent.name}.model") for agent in users), (None, ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +75,8 @@ class ResolvedModel:
     """Everything a client of a provider needs.
 
     `provider` is the name the file uses. `base_url` is None for an api without an address. `key` is None when none is
-    sent; the repr does not show it. `options` has the defaults of the provider's entry filled in.
+    sent; the repr does not show it. `options` has the defaults of the provider's entry filled in. `file` is the agent
+    file, and relative paths among the options start from its `directory`.
     """
 
     provider: str
@@ -75,6 +85,12 @@ class ResolvedModel:
     base_url: str | None
     key: str | None = field(repr=False)
     options: ModelConfig
+    file: str = ""
+
+    @property
+    def directory(self) -> str:
+        """The directory of the agent file."""
+        return str(Path(self.file).parent)
 
     @property
     def ref(self) -> str:
@@ -110,7 +126,7 @@ def resolve(file: AgentFile, ref: str, env: Environ) -> ResolvedModel:
     if need.missing:
         raise MissingCredentials(need.missing, f"set {' and '.join(need.missing)} to use the model {ref}")
     api = PROVIDERS[base_provider(options.provider, file.providers)].api
-    return ResolvedModel(options.provider, options.model, api, need.base_url, need.key, options)
+    return ResolvedModel(options.provider, options.model, api, need.base_url, need.key, options, file.path)
 
 
 def missing_credentials(file: AgentFile, env: Environ) -> tuple[str, ...]:
@@ -166,15 +182,15 @@ def _options(file: AgentFile, ref: str) -> ModelConfig:
     if model is None:
         provider, slash, name = ref.partition("/")
         if "," in ref:
-            raise ModelUnavailable(ref, f"{ref} names several models (an alloy), which is not built yet; name one")
+            raise ModelUnavailable(file, ref, f"{ref} is an alloy, which is not built yet; name one model")
         if ref in NOT_BUILT:
-            raise ModelUnavailable(ref, _not_built(ref))
+            raise ModelUnavailable(file, ref, _not_built(ref))
         if not (slash and provider and name):
             near = did_you_mean(ref, {*file.models, "auto"})
-            raise ModelUnavailable(ref, f'unknown model "{ref}"{near or "; the agent file has no such model"}')
+            raise ModelUnavailable(file, ref, f'unknown model "{ref}"{near or "; the agent file has no such model"}')
         model = ModelConfig(name=ref, provider=provider, model=name)
     if not model.provider:
-        raise ModelUnavailable(ref, f"the model {ref} chooses among several models, which is not built yet; name one")
+        raise ModelUnavailable(file, ref, f"{ref} chooses among models, which is not built yet; name one")
     entry = file.providers.get(model.provider)
     return model if entry is None else _with_defaults(model, entry)
 
@@ -202,7 +218,7 @@ def _need(file: AgentFile, ref: str, options: ModelConfig, env: Environ) -> _Nee
     token_key = options.token_key or (entry.token_key if entry is not None else None)
     problem = address_problem(options.provider, file.providers, options.base_url)
     if problem is not None:
-        raise ModelUnavailable(ref, problem)
+        raise ModelUnavailable(file, ref, problem)
     url_from_env = _value(env, built_in.url_variable) if written is None else None
     base_url, missing = _filled(written or url_from_env or built_in.base_url or "", built_in, written, env)
     if token_key is not None:
@@ -227,13 +243,13 @@ def _filled(url: str, built_in: Provider, written: str | None, env: Environ) -> 
 def _built_in(file: AgentFile, ref: str, name: str) -> Provider:
     base = base_provider(name, file.providers)
     if base in NOT_BUILT:
-        raise ModelUnavailable(ref, _not_built(base))
+        raise ModelUnavailable(file, ref, _not_built(base))
     entry = file.providers.get(name)
     if entry is not None and entry.api_type == "openai_responses":
-        raise ModelUnavailable(ref, f"provider {name} asks for openai_responses, which is not built yet")
+        raise ModelUnavailable(file, ref, f"provider {name} asks for openai_responses, which is not built yet")
     if base not in PROVIDERS:
         near = did_you_mean(base, {*file.providers, *PROVIDERS})
-        raise ModelUnavailable(ref, f'unknown provider "{base}"{near}')
+        raise ModelUnavailable(file, ref, f'unknown provider "{base}"{near}')
     return PROVIDERS[base]
 
 

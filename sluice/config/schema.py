@@ -24,6 +24,7 @@ __all__ = [
     "Cost",
     "Metadata",
     "ModelConfig",
+    "PathEntry",
     "PermissionRules",
     "ProviderConfig",
     "Reference",
@@ -56,10 +57,12 @@ ThinkingBudget = (
 )
 
 EXPAND = "expand"
-"""In the `extra` of a text's Meta: `never` (as written) or `bare` (`${X}` besides `${env.X}`)."""
+"""In the `extra` of a text's Meta: `never` (as written), `bare` (`${X}` besides `${env.X}`) or `path` (only `${env.X}`,
+while `${X}` and `$X` are left to the toolset). Without it only `${env.X}` is expanded."""
 
 Variable = Annotated[str, Meta(min_length=1, extra={EXPAND: "never"})]
 Reference = Annotated[str, Meta(min_length=1, extra={EXPAND: "bare"})]
+PathEntry = Annotated[str, Meta(min_length=1, extra={EXPAND: "path"})]
 Text = Annotated[str, Meta(min_length=1)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 Positive = Annotated[int, Meta(ge=1, le=2**53)]
