@@ -58,6 +58,7 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
         "add_prompt_files": "prompt files in the prompt",
         "commands": "slash commands",
         "use_commands": "groups of slash commands",
+        "num_history_items": "sending only the newest part of the history",
         "fallback": "models to fall back to",
         "subagents": "delegation that does not wait",
         "force_handoff": "the agent that always goes on",
@@ -79,6 +80,8 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
         "harness": "an external agent in place of a model",
     },
     "models.*": {
+        "thinking_budget": "how much a model thinks",
+        "cost": "prices",
         "task_budget": "a budget for one task",
         "track_usage": "turning usage off",
         "routing": "choosing a model by examples",
@@ -90,6 +93,7 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
         "auth": "workload identity",
     },
     "providers.*": {
+        "thinking_budget": "how much a model thinks",
         "unload_api": "unloading a local model",
         "auth": "workload identity",
         "compaction_model": "the model that compacts",

@@ -57,8 +57,8 @@ ThinkingBudget = (
 )
 
 EXPAND = "expand"
-"""In the `extra` of a text's Meta: `never` (as written), `bare` (`${X}` besides `${env.X}`) or `path` (only `${env.X}`,
-while `${X}` and `$X` are left to the toolset). Without it only `${env.X}` is expanded."""
+"""In the `extra` of a text's Meta: `never` (as written), `bare` (`${X}` besides `${env.X}`) or `path` (only
+`${env.X}`, while `${X}` and `$X` are left to the toolset). Without it only `${env.X}` is expanded."""
 
 Variable = Annotated[str, Meta(min_length=1, extra={EXPAND: "never"})]
 Reference = Annotated[str, Meta(min_length=1, extra={EXPAND: "bare"})]
