@@ -23,7 +23,7 @@ MAX_RECORD_CHARS = 4000
 """Longest log record in characters, traceback included; the middle of a longer one is left out."""
 
 _MASK = "[redacted]"
-_NAMES = r"[\w.-]*(?:api[_-]?key|access[_-]?key|private[_-]?key|secret|token|password|passwd|credential)"
+_NAMES = r"(?:api[_-]?key|access[_-]?key|private[_-]?key|secret|token|password|passwd|credential)"
 _QUOTED = r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'"
 _RULES = (
     # Authorization: Bearer abc, "Authorization": "Basic abc", authorization=abc
@@ -59,11 +59,16 @@ class RedactingFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the finished text of a record."""
-        text = redact(super().format(record))
+        text = super().format(record)
+        if len(text) > 4 * MAX_RECORD_CHARS:
+            # Before the search, so that its cost is bounded; and wider than the final cut, so that what a secret
+            # leaves behind at the edge is not shown.
+            text = text[: 2 * MAX_RECORD_CHARS] + "\n" + text[-2 * MAX_RECORD_CHARS :]
+        text = redact(text)
         if len(text) > MAX_RECORD_CHARS:
             # The head says what happened; the tail of a traceback says why.
             half = MAX_RECORD_CHARS // 2
-            text = f"{text[:half]} … {len(text) - 2 * half} characters left out … {text[-half:]}"
+            text = f"{text[:half]} … (cut) … {text[-half:]}"
         return text
 
 
@@ -121,8 +126,9 @@ def set_up(level: int | str = logging.WARNING, file: Path | None = None) -> None
     logging.getLogger("sluice").setLevel(level)
     root = logging.getLogger()
     for old in root.handlers[:]:
-        root.removeHandler(old)
-        old.close()
+        if isinstance(old.formatter, RedactingFormatter):
+            root.removeHandler(old)
+            old.close()
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
     logging.captureWarnings(True)
