@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import anyio
 from anyio.abc import Process
@@ -40,6 +41,7 @@ KILL_SECONDS = 2.0
 """How long to wait for the leader to be reaped after SIGKILL, in seconds; only an unkillable process uses it up."""
 
 _POLL_SECONDS = 0.02
+_PROC = Path("/proc")
 _CHUNK_BYTES = 64 * 1024
 _DRAIN_CHUNKS = 32
 
@@ -196,14 +198,29 @@ def _drain(read_end: int, tail: Tail) -> None:
 
 
 def group_alive(group: int) -> bool:
-    """Return whether the process group has a member."""
+    """Return whether the process group has a member that still runs.
+
+    Orphans that have ended stay in the group until init reaps them, which may take seconds; they do not count.
+    """
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         return True
-    return True
+    return not _PROC.is_dir() or _has_running_member(group)
+
+
+def _has_running_member(group: int) -> bool:
+    for entry in _PROC.iterdir():
+        if entry.name.isdigit():
+            # A process may end between the listing and the reading.
+            with suppress(OSError):
+                # pid (name) state ppid pgrp …; the name may hold anything, parentheses and spaces included.
+                state, _, member_of = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()[:3]
+                if int(member_of) == group and state not in "ZX":
+                    return True
+    return False
 
 
 async def end_groups(groups: Iterable[int], leader: Process | None = None) -> None:

@@ -89,11 +89,12 @@ def _open(path: str) -> BufferedReader:
         number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
         raise ToolFailure(f"{path}: {error.strerror}") from error
+    mode = os.fstat(number).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(number)
+        raise ToolFailure(f"{path}: {'is a directory' if stat.S_ISDIR(mode) else 'is no regular file'}")
     file = os.fdopen(number, "rb")
     try:
-        mode = os.fstat(number).st_mode
-        if not stat.S_ISREG(mode):
-            raise ToolFailure(f"{path}: {'is a directory' if stat.S_ISDIR(mode) else 'is no regular file'}")
         if b"\0" in file.read(BINARY_SNIFF_BYTES):
             raise ToolFailure(f"{path}: is a binary file, not a text")
         file.seek(0)

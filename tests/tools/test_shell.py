@@ -41,7 +41,9 @@ async def written(path: Path) -> str:
 
 
 @pytest.mark.requirement("tools.shell.semantics")
-async def test_a_command_runs_in_the_session_directory_and_its_two_outputs_are_merged_in_order(tmp_path: Path) -> None:
+async def test_a_command_runs_in_the_session_directory_and_its_two_outputs_are_merged_in_order(
+    tmp_path: Path,
+) -> None:
     result = await call(make("shell", tmp_path), tmp_path, "shell", cmd="pwd; echo err >&2; echo out")
     assert result.text == f"{tmp_path}\nerr\nout\n"
     assert not result.is_error
