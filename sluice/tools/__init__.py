@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sluice.tools.registry import FilteredToolset, bound, build, collect, filtered
+from sluice.tools.registry import FilteredToolset, build, collect, filtered
 from sluice.tools.setup import ToolsetConfigLike, ToolsetSetup, UnknownToolset
 
 __all__ = [
@@ -10,7 +10,6 @@ __all__ = [
     "ToolsetConfigLike",
     "ToolsetSetup",
     "UnknownToolset",
-    "bound",
     "build",
     "collect",
     "filtered",

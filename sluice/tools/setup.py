@@ -26,7 +26,7 @@ class ToolsetConfigLike(Protocol):
 
     @property
     def tools(self) -> tuple[str, ...] | None:
-        """Names of the tools to offer; empty or None offers all of them."""
+        """Names of the tools to offer; None offers all of them."""
         ...
 
     @property
@@ -36,12 +36,12 @@ class ToolsetConfigLike(Protocol):
 
     @property
     def instruction(self) -> str | None:
-        """Text that replaces the toolset's own instruction; None or "" keeps it."""
+        """Text that replaces the toolset's own instruction; None keeps it."""
         ...
 
     @property
-    def name(self) -> str | None:
-        """A label for messages to a person; None or "" for none."""
+    def name(self) -> str:
+        """A label for messages to a person; "" for none."""
         ...
 
     @property

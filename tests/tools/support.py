@@ -15,9 +15,9 @@ from sluice.tools import ToolsetSetup, build, collect
 @dataclass(frozen=True)
 class Config:
     type: str
-    tools: tuple[str, ...] = ()
+    tools: tuple[str, ...] | None = None
     readonly: bool = False
-    instruction: str = ""
+    instruction: str | None = None
     name: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
 
