@@ -1,0 +1,69 @@
+# Every target works on a machine that has Python 3.11 or newer, make and a package index: the first one that needs
+# it makes .venv with plain venv and pip.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+DEMO_PROMPT := hello
+
+.PHONY: demo test check format lint types tests diagrams diagrams-check requirements bench search crash clean
+
+# --- the two commands for a fresh machine
+
+demo: $(STAMP)
+	@echo "This is the scripted agent: it plays examples/scripted.yaml and asks no model."
+	@$(BIN)/sluice run examples/scripted.yaml "$(DEMO_PROMPT)"
+
+test: $(STAMP)
+	$(BIN)/python -m pytest
+
+# --- while working on it
+
+check: $(STAMP) lint types diagrams-check tests
+
+format: $(STAMP)
+	$(BIN)/ruff format sluice tests
+	$(BIN)/ruff check --fix sluice tests
+
+lint: $(STAMP)
+	$(BIN)/ruff format --check sluice tests
+	$(BIN)/ruff check sluice tests
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+tests: $(STAMP)
+	$(BIN)/python -m pytest
+
+diagrams: $(STAMP)
+	$(BIN)/sluice diagrams
+
+diagrams-check: $(STAMP)
+	$(BIN)/sluice diagrams --check
+
+requirements: $(STAMP)
+	@$(BIN)/python -m tests.requirements
+
+bench: $(STAMP)
+	@echo "Nothing is measured yet: benchmarks/ is still to be written."
+
+# --- the long proofs
+
+search: $(STAMP)
+	$(BIN)/python -m tests.machines.search --full
+
+crash: $(STAMP)
+	@echo "The crash runs are still to be written; tests/handlers/test_crash.py holds the short ones."
+
+# --- the environment
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Sluice needs Python 3.11 or newer; set PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "Python's venv module is missing. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $(STAMP)
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,99 @@
+"""One tool call from its first report to its result: the machine, its cancel scope, and what it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import anyio
+
+from sluice.agent import presentation
+from sluice.agent.events import Diff, ToolChanged
+from sluice.agent.ports import Tool
+from sluice.machines import ToolCall, Transition
+from sluice.persistence.records import ToolCallRecord
+
+__all__ = ["OPEN", "WIRE_STATUS", "Call"]
+
+WIRE_STATUS: Mapping[str, str] = {
+    "pending": "pending",
+    "awaiting_permission": "pending",
+    "in_progress": "in_progress",
+    "completed": "completed",
+    "failed": "failed",
+}
+"""State of the tool-call machine -> status on the wire: a call that waits for leave is pending."""
+
+OPEN = frozenset({"pending", "awaiting_permission", "in_progress"})
+"""The states in which a call has not ended."""
+
+
+class Call:
+    """One call of a batch. Its machine decides; this object holds what belongs to it.
+
+    Attributes:
+        record: id, name and argument text as stored.
+        machine: the tool-call machine.
+        scope: cancelled when the call is interrupted; the result of a call that ends all the same still counts.
+        tool: the tool that is called, None for an unknown name.
+        text: the result's text, None until there is one.
+        shown: the last report that was sent, None before the first.
+    """
+
+    def __init__(
+        self,
+        record: ToolCallRecord,
+        tool: Tool | None,
+        cwd: str,
+        note: Callable[[Transition], None] | None = None,
+    ) -> None:
+        self.record = record
+        self.tool = tool
+        self.cwd = cwd
+        self.machine = ToolCall(key=record.id, record=note)
+        self.scope = anyio.CancelScope()
+        self.arguments: Mapping[str, Any] = {}
+        self.text: str | None = None
+        self.diff: Diff | None = None
+        self.stored = False
+        self.shown: str | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether the call has not ended."""
+        return self.machine.state in OPEN
+
+    @property
+    def status(self) -> str:
+        """Completed or failed for a call that has ended."""
+        return WIRE_STATUS[self.machine.state]
+
+    def interrupt(self) -> None:
+        """Take the event `interrupted` where the machine has a row for it, and cancel the call's scope.
+
+        A running call has no such row: only its scope is cancelled, and its real result still counts.
+        """
+        if self.machine.can("interrupted"):
+            self.machine.fire("interrupted")
+        if self.machine.state != "completed":
+            self.scope.cancel()
+
+    def report(self) -> ToolChanged:
+        """What to tell the sink now; the first report carries what later ones leave out."""
+        first = self.shown is None
+        status = WIRE_STATUS[self.machine.state]
+        self.shown = status
+        read_only = self.tool is not None and self.tool.read_only
+        title = presentation.title(self.tool, self.arguments) if self.tool else self.record.name or "unknown tool"
+        return ToolChanged(
+            call_id=self.record.id,
+            name=self.record.name,
+            title=title,
+            kind=presentation.kind(self.record.name, read_only),
+            status=status,
+            first=first,
+            arguments=self.arguments if first else None,
+            locations=presentation.locations(self.arguments, self.cwd) if first else (),
+            text=None if self.open else self.text,
+            diff=None if self.open else self.diff,
+        )

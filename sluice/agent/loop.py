@@ -1,0 +1,271 @@
+"""The turn: ask the model, run the tools it calls, ask again, until it has nothing more to call.
+
+One `Run` is one prompt. It pushes events into its sink and knows only ports. `run` is cancelled from outside like any
+other coroutine; `settle` is what must still happen afterwards, whatever ended the run: open calls get their last
+report, and what was said or done so far is stored.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import anyio
+
+from sluice.agent import arguments
+from sluice.agent.attempts import Attempts, new_id
+from sluice.agent.bounds import bound
+from sluice.agent.calls import Call
+from sluice.agent.conversation import Conversation
+from sluice.agent.events import Event, PlanChanged, Sink, UsageChanged
+from sluice.agent.history import conversation as valid_history
+from sluice.agent.history import text_message
+from sluice.agent.outcome import CANCELLED, Failure, Outcome, TurnFailure
+from sluice.agent.ports import (
+    ApprovalRequest,
+    ModelRequest,
+    ModelResponse,
+    PermissionPort,
+    ToolContext,
+    ToolFailure,
+    ToolResult,
+)
+from sluice.machines import Transition
+from sluice.persistence.records import Item, Message, Part
+
+__all__ = ["Ports", "Run"]
+
+log = logging.getLogger(__name__)
+
+MAX_PARALLEL_CALLS = 16
+"""Calls of one batch that run at the same time (tools.registry.parallel)."""
+
+MORE_ITERATIONS = 10
+"""How many model calls a person's `continue` at the iteration limit buys."""
+
+STOP_REASONS = {"length": "max_tokens", "refusal": "refusal"}
+"""Finish reason of the final model response -> stop reason; every other one is an ordinary end."""
+
+
+@dataclass(slots=True)
+class Ports:
+    """The way out of a run: `sink` waits for room, `post` never waits (for the few reports of a drain)."""
+
+    sink: Sink
+    post: Callable[[Event], None]
+    permission: PermissionPort
+    note: Callable[[Transition], None] | None = None
+
+
+@dataclass(slots=True)
+class Run:
+    """One prompt on its way through model and tools."""
+
+    conversation: Conversation
+    ports: Ports
+    calls: list[Call] = field(default_factory=list)
+    attempts: Attempts | None = None
+    asking: anyio.Lock = field(default_factory=anyio.Lock)
+    dismissed: bool = False
+    batches: list[str] = field(default_factory=list)
+
+    async def run(self, prompt: Message) -> Outcome:
+        """Store the prompt, then go round until the model has nothing more to call.
+
+        Returns the natural outcome; a failure of the model is an outcome too. Raises what the store raises.
+        """
+        await self.conversation.add(Item(kind="message", message=prompt))
+        try:
+            return await self._rounds()
+        except TurnFailure as ended:
+            await self._remember(ended.failure)
+            return Outcome(failure=ended.failure)
+
+    async def _rounds(self) -> Outcome:
+        config = self.conversation.team.agent.config
+        limit, used = config.max_iterations, 0
+        while True:
+            if limit and used >= limit:
+                title = f"The agent reached its limit of {limit} model calls. Continue?"
+                if not await self.ports.permission.ask_to_continue(title):
+                    return Outcome("max_turn_requests")
+                limit = used + MORE_ITERATIONS
+            used += 1
+            response = await self._ask_model()
+            if not response.tool_calls:
+                return Outcome(STOP_REASONS.get(response.finish_reason, "end_turn"))
+            self._detect_loop(response, config.max_consecutive_tool_calls)
+            await self._batch(response)
+            if self.dismissed:
+                return CANCELLED
+
+    async def _ask_model(self) -> ModelResponse:
+        talk, agent = self.conversation, self.conversation.team.agent
+        system = agent.system_prompt()
+        history = valid_history(talk.items)
+        messages = [text_message("system", system), *history] if system else history
+        request = ModelRequest(messages=messages, tools=[tool.spec for tool in agent.tools.values()])
+        self.attempts = Attempts(agent.model, self.ports.sink)
+        response = await self.attempts.complete(request)
+        # No await until the calls stand: from here on the whole reply is stored, not its parts.
+        message, self.attempts = self.attempts.message(response, agent.name), None
+        await talk.add(Item(kind="message", message=message))
+        self.calls = [
+            Call(record, agent.tools.get(record.name), talk.cwd, self.ports.note) for record in message.tool_calls
+        ]
+        if response.usage is not None:
+            talk.books.add(response.usage)
+            await self.ports.sink(UsageChanged(talk.books.context_tokens, agent.model.context_size, talk.books.cost))
+        return response
+
+    def _detect_loop(self, response: ModelResponse, limit: int) -> None:
+        """End the turn when the same batch comes `limit` times in a row (0 = never)."""
+        batch = json.dumps([(call.name, _canonical(call.arguments)) for call in response.tool_calls])
+        self.batches = [*self.batches, batch] if self.batches[-1:] == [batch] else [batch]
+        if limit and len(self.batches) >= limit:
+            raise TurnFailure("loop_detected", f"The model made the same tool calls {limit} times in a row.")
+
+    async def _batch(self, response: ModelResponse) -> None:
+        limiter = anyio.CapacityLimiter(MAX_PARALLEL_CALLS)
+        async with anyio.create_task_group() as tasks:
+            for call in self.calls:
+                tasks.start_soon(self._one, call, limiter)
+        if self.dismissed:
+            await self.settle()
+        self.calls = []
+
+    async def _one(self, call: Call, limiter: anyio.CapacityLimiter) -> None:
+        with call.scope:
+            async with limiter:
+                try:
+                    await self._execute(call)
+                except ToolFailure as failure:
+                    await self._end(call, "denied", str(failure))
+
+    async def _execute(self, call: Call) -> None:
+        if call.tool is None:
+            known = ", ".join(sorted(self.conversation.team.agent.tools)) or "none"
+            raise ToolFailure(f"There is no tool named {call.record.name!r}. The tools are: {known}.")
+        call.arguments = arguments.parse(call.record.arguments, call.tool.spec)
+        decision: str = self.conversation.approval.decide(call.tool, call.arguments)
+        if decision == "ask":
+            decision = await self._ask_person(call)
+        if decision == "deny" and call.open:
+            raise ToolFailure("This call is not allowed here: a rule or the safety mode denies it.")
+        if call.open and decision == "allow":
+            await self._perform(call)
+
+    async def _ask_person(self, call: Call) -> str:
+        """Ask; returns allow, deny, or settled when the answer has already ended the call."""
+        assert call.tool is not None
+        async with self.asking:  # one dialog at a time (permission.order.serialised)
+            # A grant or a mode may have changed while this call waited its turn.
+            decision = self.conversation.approval.decide(call.tool, call.arguments)
+            if decision != "ask":
+                return decision
+            call.machine.fire("ask")
+            await self.ports.sink(call.report())
+            shown = call.report()
+            answer = await self.ports.permission.ask(
+                ApprovalRequest(
+                    shown.call_id,
+                    shown.name,
+                    shown.title,
+                    shown.kind,
+                    call.arguments,
+                )
+            )
+            if not call.open:
+                return "settled"  # interrupted while the person was thinking: the answer comes too late
+            if answer.choice == "cancelled":
+                self.dismissed = True
+                for other in self.calls:
+                    other.interrupt()
+                return "settled"
+            if answer.choice == "reject":
+                await self._end(call, "rejected", "The user rejected this call.")
+                return "settled"
+            if answer.choice == "allow_always":
+                self.conversation.approval.grants.add(call.tool.name)
+        return "allow"
+
+    async def _perform(self, call: Call) -> None:
+        assert call.tool is not None
+        talk = self.conversation
+        call.machine.fire("start")
+        await self.ports.sink(call.report())
+        context = ToolContext(talk.session_id, call.record.id, talk.cwd, talk.roots)
+        try:
+            result = await call.tool.run(call.arguments, context)
+        except ToolFailure as failure:
+            result = ToolResult(str(failure), is_error=True)
+        except Exception:
+            log.exception("tool %s failed", call.tool.name)
+            result = ToolResult("The tool failed unexpectedly; the agent's log has the details.", is_error=True)
+        # Nothing is awaited between the tool's return and the event: a result that is there counts, cancelled or not.
+        call.diff = result.diff
+        await self._end(call, "error" if result.is_error else "result", result.text)
+        if result.plan is not None:
+            await self.ports.sink(PlanChanged(result.plan))
+
+    async def _end(self, call: Call, event: str, text: str) -> None:
+        if call.machine.state == "pending" and call.shown is None:
+            await self.ports.sink(call.report())
+        if not call.open:
+            return
+        call.machine.fire(event)
+        call.text = bound(text)
+        await self.ports.sink(call.report())
+        await self._store_result(call)
+
+    async def _store_result(self, call: Call) -> None:
+        call.stored = True
+        await self.conversation.add(Item(kind="message", message=_result(call)))
+
+    async def settle(self) -> None:
+        """After the run, whatever ended it: close what is open, show it, store it. Called shielded; never waits
+        for the client.
+        """
+        for call in self.calls:
+            if call.machine.can("interrupted"):
+                call.machine.fire("interrupted")
+            elif call.open:
+                call.machine.fire("outcome_unknown")
+                call.text = "Interrupted while it ran; it may have had side effects."
+            if call.text is None:
+                call.text = "Cancelled before it ran."
+            if call.shown != call.status:
+                self.ports.post(call.report())
+        items = [Item(kind="message", message=_result(call)) for call in self.calls if not call.stored]
+        for call in self.calls:
+            call.stored = True
+        if self.attempts is not None and (partial := self.attempts.partial(self.conversation.team.agent.name)):
+            items.insert(0, Item(kind="message", message=partial))
+        self.attempts = None
+        if items:
+            await self.conversation.add(*items)
+
+    async def _remember(self, failure: Failure) -> None:
+        """Keep what a failed turn had said so far, then the error, so that a load shows both."""
+        await self.settle()
+        await self.conversation.add(Item(kind="error", code=failure.code, text=failure.text))
+
+
+def _canonical(text: str) -> str:
+    try:
+        return json.dumps(json.loads(text or "{}"), sort_keys=True)
+    except ValueError:
+        return text
+
+
+def _result(call: Call) -> Message:
+    return Message(
+        role="tool",
+        parts=(Part(type="text", text=call.text or ""),),
+        id=new_id(),
+        tool_call_id=call.record.id,
+        tool_name=call.record.name,
+        status=call.status,
+    )

@@ -1,0 +1,91 @@
+"""The agents of one session: each with its model and its tools, started together and stopped together."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sluice.agent.ports import Model, Tool, Toolset
+from sluice.config.schema import AgentConfig
+
+__all__ = ["Agent", "Team", "TeamStopError"]
+
+log = logging.getLogger(__name__)
+
+
+class TeamStopError(Exception):
+    """A toolset could not be stopped, so the session's close fails (session.close.toolset-stop-error)."""
+
+
+@dataclass(slots=True)
+class Agent:
+    """One agent that can take a turn. `toolsets` keep the order of the file: the first tool of a name wins."""
+
+    config: AgentConfig
+    model: Model
+    toolsets: Sequence[Toolset] = ()
+    tools: Mapping[str, Tool] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The agent's name in the file."""
+        return self.config.name
+
+    def refresh(self, extra: Sequence[Toolset] = ()) -> None:
+        """Take the tools of the started toolsets, then those of `extra`; the first of a name wins."""
+        tools: dict[str, Tool] = {}
+        for toolset in (*self.toolsets, *extra):
+            for tool in toolset.tools():
+                if self.config.readonly and not tool.read_only:
+                    continue
+                tools.setdefault(tool.name, tool)
+        self.tools = tools
+
+    def system_prompt(self) -> str:
+        """Instruction of the agent, then those of its toolsets, joined by blank lines."""
+        texts = [self.config.instruction, *(toolset.instruction for toolset in self.toolsets)]
+        return "\n\n".join(text.strip() for text in texts if text and text.strip())
+
+
+@dataclass(slots=True)
+class Team:
+    """All agents of a session and the one that holds the conversation now."""
+
+    agents: Mapping[str, Agent]
+    current: str
+    started: list[Toolset] = field(default_factory=list)
+
+    @property
+    def agent(self) -> Agent:
+        """The agent that takes the next turn."""
+        return self.agents[self.current]
+
+    async def start(self) -> None:
+        """Start every toolset; what was started before a failure is stopped by `stop`."""
+        for agent in self.agents.values():
+            for toolset in agent.toolsets:
+                self.started.append(toolset)
+                await toolset.start()
+            agent.refresh()
+
+    async def stop(self) -> None:
+        """Stop every started toolset in reverse order, then close the models.
+
+        All are tried whatever fails; raises TeamStopError at the end when one failed.
+        """
+        failed = False
+        while self.started:
+            toolset = self.started.pop()
+            try:
+                await toolset.stop()
+            except Exception:
+                log.exception("a toolset could not be stopped")
+                failed = True
+        for agent in self.agents.values():
+            try:
+                await agent.model.aclose()
+            except Exception:
+                log.exception("a model connection could not be closed")
+        if failed:
+            raise TeamStopError("a toolset could not be stopped")

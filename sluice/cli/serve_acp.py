@@ -1,0 +1,74 @@
+"""`sluice serve acp FILE`: one connection on standard input and output."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+
+from sluice.handlers.assembly import Assembly, Options
+from sluice.handlers.connection import Connection
+from sluice.handlers.table import NOTIFICATIONS, REQUESTS
+from sluice.persistence import paths
+from sluice.wire import log, stdio
+from sluice.wire.peer import Peer
+from sluice.wire.transport import Transport
+
+if TYPE_CHECKING:
+    from sluice.config.environment import Environment
+
+__all__ = ["serve_acp"]
+
+FORCED_EXIT = 130
+"""Exit status after a second signal, which does not wait for anything."""
+
+
+def serve_acp(options: argparse.Namespace) -> int:
+    """Serve until end of input or a signal. Returns the exit status: 0 only when everything was cleaned up."""
+    transport = stdio.claim()
+    log_file = Path(options.log_file) if options.log_file else None
+    log.set_up(logging.DEBUG if options.debug else logging.WARNING, log_file)
+    agent_file = Path(options.agent_file).absolute()
+    if options.working_dir:
+        os.chdir(options.working_dir)
+    assembly = Assembly(
+        Options(
+            agent_file=agent_file,
+            session_db=paths.store_path(os.environ, options.session_db, options.data_dir),
+            environment=lambda: _environment(options),
+        )
+    )
+    return anyio.run(_serve, transport, assembly)
+
+
+def _environment(options: argparse.Namespace) -> Environment:
+    from sluice.config.environment import Environment
+
+    env_files = [Path(name) for name in options.env_from_file or ()]
+    return Environment.read(os.environ, env_files, paths.config_dir(os.environ, options.config_dir))
+
+
+async def _serve(transport: Transport, assembly: Assembly) -> int:
+    connection = Connection(Peer(transport), assembly, REQUESTS, NOTIFICATIONS)
+    status = 1
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_signals, connection)
+        status = await connection.serve()
+        tasks.cancel_scope.cancel()
+    return status
+
+
+async def _signals(connection: Connection) -> None:
+    """The first SIGTERM or SIGINT ends like end of input; a second one waits for nothing (shutdown.signal.first-clean)."""
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:
+        first = True
+        async for _ in received:
+            if not first:
+                os._exit(FORCED_EXIT)
+            first = False
+            connection.stop_reading()

@@ -1,0 +1,242 @@
+"""What the operator gave this process: the agent file, the credential sources, the store; and teams made of them.
+
+The agent file is read again for each session that is set up, so an edit reaches the next one and no live one
+(workspace.config.reloaded-per-session). Nothing here belongs to a session.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from sluice.agent.permissions import Rules
+from sluice.agent.ports import Model, ToolFailure
+from sluice.agent.team import Agent, Team
+from sluice.handlers.answers import wire_error
+from sluice.wire.errors import BackendError
+
+if TYPE_CHECKING:
+    from sluice.config.environment import Environment
+    from sluice.config.errors import ConfigError
+    from sluice.config.schema import AgentFile
+    from sluice.persistence.store import Store
+
+__all__ = ["Assembly", "Built", "MissingCredentials", "Options"]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line said. `environment` reads the credential sources as they were found at start."""
+
+    agent_file: Path
+    session_db: Path
+    environment: Callable[[], Environment]
+
+
+class MissingCredentials(Exception):
+    """The agents' models need keys that no credential source has.
+
+    Attributes:
+        text: what to set, as one line for a person; names of variables, never values.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A team with the file it was made from."""
+
+    file: AgentFile
+    team: Team
+    rules: Rules
+
+    @property
+    def default_mode(self) -> str:
+        """The author's mode, or `default` when the file chooses none."""
+        return self.file.default_agent.safety or self.file.runtime.safety or "default"
+
+
+class Assembly:
+    """Reads, checks and builds. One per process; every method may be called while others are under way."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self._environment: Environment | None = None
+        self._validation: list[Model] = []
+        self._store: Store | None = None
+        self._opening = anyio.Lock()
+        self._warned: set[str] = set()
+
+    # --- configuration and credentials ------------------------------------------------------------------------
+
+    async def check(self) -> str:
+        """Read the agent file and say which credentials are missing; "" when nothing is missing.
+
+        Raises:
+            BackendError: the file is broken; data {file, line, key, error} says where.
+        """
+        file = await self._load()
+        return await anyio.to_thread.run_sync(self._missing, file)
+
+    async def reload(self) -> str:
+        """Re-read the credential sources, then load the team and validate it with them (auth.authenticate.*).
+
+        The process environment stays as it was at start; no provider is asked and no tool is started.
+        """
+        self._environment = await anyio.to_thread.run_sync(self._reloaded)
+        missing = await self.check()
+        if missing:
+            return missing
+        await self.stop_validation()
+        file = await self._load()
+        self._validation = await anyio.to_thread.run_sync(self._models, file)
+        return ""
+
+    async def stop_validation(self) -> None:
+        """Release what `reload` made to validate."""
+        models, self._validation = self._validation, []
+        for model in models:
+            await model.aclose()
+
+    def _reloaded(self) -> Environment:
+        from sluice.config.environment import EnvFileError
+
+        try:
+            return self.environment.reload() if self._environment is not None else self.options.environment()
+        except EnvFileError as error:
+            log.error("credential sources: %s", error)
+            raise BackendError("The credential sources could not be read") from error
+
+    @property
+    def environment(self) -> Environment:
+        """The credential sources, read when first needed."""
+        if self._environment is None:
+            self._environment = self.options.environment()
+        return self._environment
+
+    async def _load(self) -> AgentFile:
+        return await anyio.to_thread.run_sync(self._read)
+
+    def _read(self) -> AgentFile:
+        from sluice.config.environment import EnvFileError
+        from sluice.config.errors import ConfigError
+        from sluice.config.load import load
+
+        try:
+            file = load(self.options.agent_file, self.environment)
+        except ConfigError as error:
+            raise _unusable("The agent file is not usable", error) from error
+        except EnvFileError as error:
+            log.error("credential sources: %s", error)
+            raise BackendError("The credential sources could not be read") from error
+        for warning in file.warnings:
+            if (text := str(warning)) not in self._warned:
+                self._warned.add(text)
+                log.warning("%s: %s", self.options.agent_file, text)
+        return file
+
+    def _missing(self, file: AgentFile) -> str:
+        from sluice.config.models import missing_text
+
+        return missing_text(file, self.environment)
+
+    def _models(self, file: AgentFile) -> list[Model]:
+        return [self._model(file, agent.model) for agent in file.agents.values()]
+
+    def _model(self, file: AgentFile, reference: str) -> Model:
+        from sluice import models
+        from sluice.agent.ports import ModelError
+        from sluice.config.errors import ConfigError
+        from sluice.config.models import ModelUnavailable, resolve
+
+        try:
+            return models.build(resolve(file, reference, self.environment))
+        except ConfigError as error:
+            raise _unusable("The model is not usable", error) from error
+        except (ModelUnavailable, ModelError) as unavailable:
+            log.error("model %s: %s", reference, unavailable)
+            data = {"model": reference, "error": str(unavailable)}
+            raise BackendError("The model is not usable", data) from unavailable
+
+    # --- teams ------------------------------------------------------------------------------------------------
+
+    async def team(self, cwd: str, roots: Sequence[str]) -> Built:
+        """A new team from the agent file as it is now; nothing of it is started.
+
+        Raises:
+            MissingCredentials: keys are missing.
+            BackendError: the file, a model or a toolset is not usable.
+        """
+        file = await self._load()
+        return await anyio.to_thread.run_sync(partial(self._build, file, cwd, tuple(roots)))
+
+    def _build(self, file: AgentFile, cwd: str, roots: tuple[str, ...]) -> Built:
+        from sluice.tools import ToolsetSetup, build
+
+        if missing := self._missing(file):
+            raise MissingCredentials(missing)
+        setup = ToolsetSetup(
+            cwd=cwd, env=os.environ, roots=roots, config_dir=self.options.agent_file.resolve().parent
+        )
+        agents = {}
+        for name, config in file.agents.items():
+            try:
+                toolsets = [build(toolset, setup=setup) for toolset in config.toolsets]
+            except ToolFailure as error:
+                raise BackendError("A toolset is not usable", {"agent": name, "error": str(error)}) from error
+            agents[name] = Agent(config, self._model(file, config.model), toolsets)
+        rules = file.permissions
+        return Built(file, Team(agents, file.default_agent.name), Rules.of(rules.allow, rules.ask, rules.deny))
+
+    # --- the store --------------------------------------------------------------------------------------------
+
+    async def store(self) -> Store:
+        """The open store; opened by whoever needs it first, so that initialize never waits for it.
+
+        Raises:
+            BackendError: it cannot be opened; the text names the file and says what to do.
+        """
+        async with self._opening:
+            if self._store is None:
+                self._store = await self._open()
+            return self._store
+
+    async def _open(self) -> Store:
+        store_module = await anyio.to_thread.run_sync(_import_store)
+        try:
+            opened: Store = await store_module.open(self.options.session_db)
+        except Exception as error:
+            raise wire_error(error) from error
+        return opened
+
+    async def aclose(self) -> None:
+        """Close the store after everything that uses it has ended."""
+        if self._store is not None:
+            store, self._store = self._store, None
+            await store.aclose()
+
+
+def _import_store() -> type[Store]:
+    from sluice.persistence.store import Store
+
+    return Store
+
+
+def _unusable(message: str, error: ConfigError) -> BackendError:
+    """A configuration error for the wire, which says where in which file; the log gets the same line."""
+    log.error("%s", error)
+    data = {"file": str(error.file), "line": error.line, "key": error.key, "error": error.message}
+    return BackendError(message, data)

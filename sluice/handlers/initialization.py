@@ -1,0 +1,86 @@
+"""initialize: the version, what this agent can do, and how it authenticates.
+
+Specification page: https://agentclientprotocol.com/protocol/initialization.
+"""
+
+from __future__ import annotations
+
+from sluice import __version__, acp
+from sluice.acp.validation import decode_params
+from sluice.handlers.answers import AUTH_METHOD_ID
+from sluice.handlers.connection import Connection
+from sluice.handlers.joint import Joint
+from sluice.wire.errors import BackendError
+from sluice.wire.peer import IncomingRequest
+
+__all__ = ["CAPABILITIES", "PROTOCOL_VERSION", "initialize"]
+
+PROTOCOL_VERSION = 1
+"""The one version spoken here; initialization: an agent that does not support the requested version answers with the
+latest it supports."""
+
+CAPABILITIES = acp.AgentCapabilities(
+    load_session=True,
+    prompt_capabilities=acp.PromptCapabilities(embedded_context=True),
+    mcp_capabilities=acp.McpCapabilities(),
+    session_capabilities=acp.SessionCapabilities(
+        list=acp.SessionListCapabilities(),
+        delete=acp.SessionDeleteCapabilities(),
+        additional_directories=acp.SessionAdditionalDirectoriesCapabilities(),
+        resume=acp.SessionResumeCapabilities(),
+        close=acp.SessionCloseCapabilities(),
+    ),
+    auth=acp.AgentAuthCapabilities(logout=acp.LogoutCapabilities()),
+)
+"""The same for every client (capability-matrix.agent.fixed-in-all-cells); only what works is in it."""
+
+RESPONSE = acp.InitializeResponse(
+    PROTOCOL_VERSION,
+    agent_capabilities=CAPABILITIES,
+    auth_methods=[
+        acp.AuthMethodAgent(
+            AUTH_METHOD_ID,
+            "Credentials on this host",
+            description="Adopt the model credentials that are already configured on the agent's host.",
+        )
+    ],
+    agent_info=acp.Implementation("sluice", __version__, title="sluice"),
+)
+
+
+def initialize(connection: Connection, request: IncomingRequest) -> None:
+    """Answer, or join the one under way; a repeated initialize gets the first answer and changes nothing.
+
+    Missing credentials do not fail it; a broken agent file does, with an error that names file, line and key, and a
+    later initialize tries again.
+    """
+    params: acp.InitializeRequest = decode_params("initialize", request.params)
+    decision = connection.decide("initialize")
+    if decision.verdict == "ok":
+        request.answer(RESPONSE)
+        return
+    if decision.verdict == "join":
+        assert connection.initializing is not None, "an initialize under way has its joint work"
+        connection.initializing.attach(request)
+        return
+    connection.fire("initialize")
+    connection.capabilities = params.capabilities
+    work = connection.initializing = Joint()
+    work.attach(request)
+    work.start(connection.tasks, lambda: _check(connection, work))
+
+
+async def _check(connection: Connection, work: Joint) -> object:
+    """The last act answers initialize before anything that was held behind it is admitted."""
+    event, error = "initialize_failed", None
+    with connection.initialize_scope:
+        try:
+            event = "credentials_missing" if await connection.assembly.check() else "credentials_found"
+        except Exception as failed:
+            error = failed
+    if event == "initialize_failed":
+        work.error = error or BackendError("The agent is shutting down")
+    work.result = RESPONSE
+    work.settle()
+    connection.initialized(event)
+    return RESPONSE

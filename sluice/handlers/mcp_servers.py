@@ -1,0 +1,91 @@
+"""The MCP servers a client supplies: all of them are set up, or none.
+
+Specification page: https://agentclientprotocol.com/protocol/session-setup (MCP servers).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import anyio
+
+from sluice import acp
+from sluice.agent.ports import ToolFailure
+from sluice.handlers.session import Incarnation
+from sluice.wire.cleanup import shielded
+from sluice.wire.errors import BackendError, InvalidParams
+
+if TYPE_CHECKING:
+    from sluice.mcp.servers import McpToolset, ServerSpec
+
+__all__ = ["SETUP_BUDGET", "retire_servers", "start_servers"]
+
+log = logging.getLogger(__name__)
+
+SETUP_BUDGET = 30.0
+"""Seconds for all servers of a request, from the first start to the last list (client-mcp.setup.thirty-seconds)."""
+
+
+async def start_servers(live: Incarnation, servers: Sequence[acp.McpServer], cwd: str) -> list[McpToolset]:
+    """Start and list every server. Whatever fails, those already started are stopped before the error is raised.
+
+    Raises:
+        InvalidParams: a transport that this agent does not advertise.
+        BackendError: a server could not be set up within the budget; the text names the server and nothing of its
+            command, environment or address.
+    """
+    if not servers:
+        return []
+    from sluice.mcp.servers import McpToolset
+
+    specs = [_spec(server) for server in servers]
+    started = [McpToolset(spec, cwd=cwd, tasks=live.tasks, record=live.connection.record) for spec in specs]
+    try:
+        with anyio.fail_after(SETUP_BUDGET):
+            async with anyio.create_task_group() as tasks:
+                for server in started:
+                    tasks.start_soon(server.start)
+    except BaseException as error:
+        with shielded(None, "servers of a failed setup are stopped before it is answered"):
+            await retire_servers(started)
+        if isinstance(error, TimeoutError):
+            raise BackendError("An MCP server was not ready in time") from error
+        if isinstance(error, ExceptionGroup):
+            raise _failure(error) from error
+        raise
+    return started
+
+
+def _failure(group: BaseException) -> BackendError:
+    leaf: BaseException = group
+    while isinstance(leaf, BaseExceptionGroup):
+        leaf = leaf.exceptions[0]
+    text = str(leaf) if isinstance(leaf, ToolFailure) else "it could not be started"
+    log.error("an MCP server could not be set up: %s", text)
+    return BackendError("An MCP server could not be set up", {"error": text})
+
+
+def _spec(server: acp.McpServer) -> ServerSpec:
+    from sluice.mcp.servers import ServerSpec
+
+    if not isinstance(server, acp.McpServerStdio):
+        kind = "http" if isinstance(server, acp.McpServerHttp) else "sse"
+        raise InvalidParams(f"MCP servers of type {kind} are not supported by this agent", {"path": "$.mcpServers"})
+    env = tuple((entry.name, entry.value) for entry in server.env)
+    return ServerSpec(server.name, server.command, tuple(server.args), env)
+
+
+async def retire_servers(servers: Sequence[McpToolset]) -> None:
+    """Stop servers side by side; one that cannot be stopped stays in state failed, for the verdicts to see."""
+
+    async def stop(server: McpToolset) -> None:
+        try:
+            await server.stop()
+        except Exception:
+            log.exception("MCP server %s could not be stopped", server.spec.name)
+
+    async with anyio.create_task_group() as tasks:
+        for server in servers:
+            tasks.start_soon(stop, server)

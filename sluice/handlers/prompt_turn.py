@@ -1,0 +1,125 @@
+"""session/prompt and session/cancel: one turn, from the user's message to the stop reason.
+
+Specification page: https://agentclientprotocol.com/protocol/prompt-turn.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from sluice import acp
+from sluice.acp.validation import decode_notification, decode_params
+from sluice.agent.events import Event
+from sluice.agent.loop import Ports, Run
+from sluice.agent.outcome import Failure, Outcome
+from sluice.handlers.connection import Connection
+from sluice.handlers.content import user_message
+from sluice.handlers.session import Holder, Incarnation
+from sluice.handlers.tool_calls import ClientPermission
+from sluice.handlers.updates import update_of
+from sluice.persistence.errors import StoreError
+from sluice.persistence.records import Message
+from sluice.wire.errors import RpcError
+from sluice.wire.peer import ConnectionLost, IncomingRequest
+
+__all__ = ["MAX_TITLE", "cancel", "prompt"]
+
+log = logging.getLogger(__name__)
+
+MAX_TITLE = 50
+"""Characters of a session's title, taken from the first line of its first prompt (store.title.update)."""
+
+
+def prompt(connection: Connection, request: IncomingRequest) -> None:
+    """Admit a prompt: it holds the slot now, or waits while a cancelled turn is draining."""
+    params: acp.PromptRequest = decode_params("session/prompt", request.params)
+    entry = connection.entry(params.session_id)
+    connection.decide("session/prompt", entry)
+    live = entry.live
+    assert live is not None and live.turn is not None, "an open session has an incarnation with a turn"
+    # No await between the look-up and this event: admitted or refused, never half.
+    live.turn.fire("session/prompt")
+    holder = Holder(request, "session/prompt", lambda held: _work(live, held, params))
+
+    def withdraw() -> None:
+        # A session/cancel that names this prompt only: it reaches the queued prompt while there is one.
+        turn, named = live.turn, live.queued or live.holder
+        if named is holder and turn is not None and turn.can("session/cancel"):
+            live.fire_turn("session/cancel")
+
+    request.on_cancel = withdraw
+    live.hold(holder)
+
+
+def cancel(connection: Connection, params: bytes) -> None:
+    """Cancel the running or the queued prompt; silent in every other state.
+
+    prompt-turn: "the Agent MUST respond to the original session/prompt request with the cancelled stop reason".
+    """
+    try:
+        notice: acp.CancelNotification = decode_notification("session/cancel", params)
+        entry = connection.entry(notice.session_id)
+        decision = connection.decide("session/cancel", entry)
+    except RpcError:
+        return
+    if decision.verdict == "admitted" and entry.live is not None:
+        entry.live.fire_turn("session/cancel")
+
+
+async def _work(live: Incarnation, holder: Holder, params: acp.PromptRequest) -> Outcome:
+    message = user_message(params.prompt)
+    run = holder.run = Run(live.talk, _ports(live))
+    holder.settle = lambda: _settle(live, run)
+    try:
+        return await run.run(message)
+    except StoreError as error:
+        log.error("store: %s", error.text)
+        return Outcome(failure=Failure("error", error.text))
+    finally:
+        _name(live, message)
+
+
+def _ports(live: Incarnation) -> Ports:
+    peer = live.connection.peer
+
+    async def sink(event: Event) -> None:
+        update = update_of(live.id, event)
+        if update is not None:
+            await peer.notify("session/update", update)
+
+    def post(event: Event) -> None:
+        update = update_of(live.id, event)
+        if update is not None:
+            peer.post("session/update", update)
+
+    return Ports(sink, post, ClientPermission(peer, live.id), live.connection.record)
+
+
+async def _settle(live: Incarnation, run: Run) -> None:
+    """The drain of a prompt: calls, then the books, then the title, all before the answer."""
+    await run.settle()
+    talk = live.talk
+    store = await live.connection.assembly.store()
+    await store.update_session(
+        live.id,
+        title=talk.title,
+        grants=tuple(sorted(talk.approval.grants)),
+        context_tokens=talk.books.context_tokens,
+        cost=talk.books.cost,
+    )
+
+
+def _name(live: Incarnation, message: Message) -> None:
+    """Give the session its title after the first turn, and tell the client before the answer."""
+    talk = live.talk
+    if talk.title is not None:
+        return
+    first = next((line.strip() for line in message.text.splitlines() if line.strip()), "")
+    if not first:
+        return
+    talk.title = first if len(first) <= MAX_TITLE else first[: MAX_TITLE - 1].rstrip() + "…"
+    try:
+        update = acp.SessionInfoUpdate(title=talk.title)
+        live.connection.peer.post("session/update", acp.SessionNotification(live.id, update))
+    except ConnectionLost:
+        log.debug("the client is gone; the title is stored all the same")

@@ -1,0 +1,334 @@
+"""The owner of one session: one object and one task per incarnation.
+
+A session id has one session machine for as long as this process knows it; each time the session is opened, an
+`Incarnation` is made, with a turn machine of its own and everything that is started for it. The task that runs
+`Incarnation.run` holds the task group of all that, and **the end of that task is the joint work of close**: closing
+fires the event, cancels scopes and sets `stop`; it starts nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+import anyio
+from anyio.abc import TaskGroup
+
+from sluice import acp, machines
+from sluice.agent.conversation import Conversation
+from sluice.agent.loop import Run
+from sluice.agent.outcome import Outcome
+from sluice.agent.team import Team
+from sluice.handlers.answers import refused, turn_failure, wire_error
+from sluice.handlers.joint import Joint
+from sluice.machines import answers, coupling, verdicts
+from sluice.wire.cleanup import shielded
+from sluice.wire.errors import BackendError, RequestCancelled
+from sluice.wire.peer import IncomingRequest
+
+if TYPE_CHECKING:
+    from sluice.handlers.connection import Connection
+    from sluice.mcp.servers import McpToolset
+
+__all__ = ["Entry", "Holder", "Incarnation", "Setup"]
+
+log = logging.getLogger(__name__)
+
+
+class Entry:
+    """What the connection knows of one session id: its machine, and the incarnation while there is one.
+
+    Attributes:
+        error: the retained text of a failed cleanup, None while there is none.
+    """
+
+    def __init__(self, session_id: str, machine: machines.Session) -> None:
+        self.id = session_id
+        self.machine = machine
+        self.live: Incarnation | None = None
+        self.removal: Joint | None = None
+        self.error: str | None = None
+
+
+class Setup(Protocol):
+    """What new, load and resume differ in; see `session_setup`."""
+
+    async def build(self, incarnation: Incarnation) -> str:
+        """Make the session; returns constructed or not_found, raises for setup_failed."""
+        ...
+
+    async def abandon(self, incarnation: Incarnation) -> None:
+        """Undo what was stored for a session whose construction was overtaken by its close."""
+        ...
+
+    def result(self, incarnation: Incarnation) -> tuple[Any, list[tuple[str, Any]]]:
+        """The result of the request and the notifications that follow it directly."""
+        ...
+
+
+class Holder:
+    """Who holds the foreground slot: a prompt, a load or resume, or a change of configuration.
+
+    Attributes:
+        work: what is done while the slot is held; returns the result of the request.
+        settle: what must still be done afterwards, shielded, whatever ended the work.
+        scope: cancelled when the holder is cancelled; made in `admit`, so that a cancel can never come too early.
+        outcome: what the work ended with, an exception included; None when it was cancelled.
+    """
+
+    def __init__(self, request: IncomingRequest, method: str, work: Callable[[Holder], Awaitable[Any]]) -> None:
+        self.request = request
+        self.method = method
+        self.work = work
+        self.scope = anyio.CancelScope()
+        self.run: Run | None = None
+        self.settle: Callable[[], Awaitable[None]] | None = None
+        self.outcome: Any = None
+
+    def respond(self, session_id: str, how: answers.HolderAnswer) -> None:
+        """Answer as the table ANSWERS says: cancelled, -32800, or with what the work ended with."""
+        outcome = self.outcome
+        if how == "cancelled":
+            self.request.answer(acp.PromptResponse("cancelled"))
+        elif how == "request_cancelled" or outcome is None:
+            # None in any other case: the client cancelled a load, a resume or a change by its request id.
+            self.request.fail(RequestCancelled("Request cancelled"))
+        elif isinstance(outcome, BaseException):
+            self.request.fail(outcome)
+        elif isinstance(outcome, Outcome) and outcome.failure is not None:
+            self.request.fail(turn_failure(session_id, outcome.failure))
+        elif isinstance(outcome, Outcome):
+            self.request.answer(acp.PromptResponse(cast("acp.StopReason", outcome.stop_reason)))
+        else:
+            self.request.answer(outcome)
+
+
+class Incarnation:
+    """One opening of a session, from its construction to the end of everything started for it.
+
+    Attributes:
+        turn: the turn machine; None until the session is constructed.
+        conversation: what the turn works on; None until the session is constructed.
+        team: the agents with their models and toolsets; stopped by the owner, also when setup failed half way.
+        servers: the client's MCP servers, replaced as a whole by load and resume.
+        built: set when setup has ended, however; waiters read the recorded results, never the machine.
+        stop: set by closing; the owner then leaves its task group.
+        ending: the joint work of close.
+        setup_error: why the construction failed, for the request that asked for it.
+    """
+
+    def __init__(self, connection: Connection, entry: Entry, request: IncomingRequest, setup: Setup) -> None:
+        self.connection = connection
+        self.entry = entry
+        self.request = request
+        self.setup = setup
+        self.turn: machines.Turn | None = None
+        self.conversation: Conversation | None = None
+        self.holder: Holder | None = None
+        self.queued: Holder | None = None
+        self.team: Team | None = None
+        self.servers: list[McpToolset] = []
+        self.background: list[machines.Background] = []
+        self.terminals: list[machines.Terminal] = []
+        self.build_scope = anyio.CancelScope()
+        self.built = anyio.Event()
+        self.stop = anyio.Event()
+        self.ending = Joint()
+        self.setup_error: BaseException | None = None
+        self.toolset_error = False
+        self.tasks: TaskGroup
+
+    @property
+    def id(self) -> str:
+        """The session id."""
+        return self.entry.id
+
+    @property
+    def talk(self) -> Conversation:
+        """The conversation of a constructed session."""
+        assert self.conversation is not None, "only a constructed session has a conversation"
+        return self.conversation
+
+    async def notify(self, update: acp.SessionUpdate) -> None:
+        """Send an update of this session; waits for room in the queue."""
+        await self.connection.peer.notify("session/update", acp.SessionNotification(self.id, update))
+
+    # --- the owner's task -------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Build, serve until `stop`, join everything, and end by exactly one of `drained` and `unresolved`."""
+        try:
+            await self._live()
+            if self.entry.machine.state == "absent":
+                return  # nothing after the event that freed the id
+            with shielded(None, "a session joins its toolsets before it ends"):
+                await self._stop_toolsets()
+            event = verdicts.verdict("session", self._children())
+            assert event is not None, "everything is joined, so the verdict is there"
+            if event == "unresolved":
+                self.entry.error = "The session's cleanup failed: a toolset, server or terminal could not be stopped."
+                self.ending.error = refused(machines.Refusal("cleanup_failed", -32603), self.id, self.entry.error)
+            self.ending.result = {}
+            self.entry.live = None
+            self.entry.machine.fire(event)
+        finally:
+            self.built.set()
+            self.ending.settle()
+            self.connection.session_ended(self.entry)
+
+    async def _live(self) -> None:
+        event = "setup_failed"
+        async with anyio.create_task_group() as self.tasks:
+            with self.build_scope:
+                event = await self._build()
+            if self.entry.machine.state != "constructing":
+                with shielded(None, "a construction that was closed leaves nothing behind"):
+                    await self.setup.abandon(self)
+            if event == "constructed" and self.entry.machine.state == "constructing":
+                self.turn = machines.Turn(key=self.id, record=self.connection.record)
+            if event != "not_found" or self.entry.machine.state != "constructing":
+                self.constructed(event)
+                await self.stop.wait()  # then leave the block: it joins every child
+        if not self.built.is_set():
+            self.constructed("not_found")
+
+    async def _build(self) -> str:
+        try:
+            return await self.setup.build(self)
+        except Exception as error:
+            self.setup_error = wire_error(error)
+            return "setup_failed"
+
+    def constructed(self, event: str) -> None:
+        """Fire how the construction ended and answer its request, in one step."""
+        before = self.entry.machine.state
+        self.entry.machine.fire(event)
+        if before == "constructing":
+            self._entered_session()
+        if answers.answer(before, event).holder == "request_cancelled":
+            self.request.fail(RequestCancelled("Request cancelled"))
+        elif event == "constructed":
+            result, then = self.setup.result(self)
+            self.request.answer(result, then)
+        else:
+            self.request.fail(self.setup_error or BackendError("The session could not be set up"))
+        self.built.set()
+
+    async def _stop_toolsets(self) -> None:
+        for server in self.servers:
+            try:
+                await server.stop()
+            except Exception:
+                log.exception("an MCP server could not be stopped")
+                self.toolset_error = True
+        if self.team is None:
+            return
+        try:
+            await self.team.stop()
+        except Exception:
+            log.exception("the toolsets of session %s could not be stopped", self.id)
+            self.toolset_error = True
+
+    def _children(self) -> dict[str, list[str]]:
+        return {
+            "constructor": ["ended"],
+            "turn": [self.turn.state] if self.turn is not None else [],
+            "background": [task.state for task in self.background],
+            "mcp": [server.machine.state for server in self.servers],
+            "terminal": [terminal.state for terminal in self.terminals],
+            "toolsets": ["failed" if self.toolset_error else "stopped"],
+        }
+
+    # --- the foreground slot ----------------------------------------------------------------------------------
+
+    def hold(self, holder: Holder) -> None:
+        """Take the slot that the turn machine has just given, or wait for it when the machine says queued."""
+        assert self.turn is not None
+        if self.turn.state == "queued":
+            self.queued = holder
+        else:
+            self.holder = holder
+            self.tasks.start_soon(self._hold, holder)
+
+    async def _hold(self, holder: Holder) -> None:
+        """One task per holder. The event that frees the slot is the last thing it does."""
+        with holder.scope:
+            try:
+                holder.outcome = await holder.work(holder)
+            except Exception as error:
+                holder.outcome = wire_error(error)
+        if holder.settle is not None:
+            with shielded(None, "a turn settles its calls and stores what was said before its slot is freed"):
+                try:
+                    await holder.settle()
+                except Exception as error:
+                    log.exception("a turn of session %s could not be settled", self.id)
+                    holder.outcome = wire_error(error)
+        event = verdicts.verdict("turn", self._own_children(holder))
+        assert event is not None, "the run is settled, so the verdict is there"
+        self.fire_turn(event)
+
+    def _own_children(self, holder: Holder) -> dict[str, list[str]]:
+        calls = holder.run.calls if holder.run is not None else []
+        return {
+            "own tool": [call.machine.state for call in calls],
+            "own terminal": [],
+            "terminal": [terminal.state for terminal in self.terminals],
+            "mcp": [server.machine.state for server in self.servers],
+        }
+
+    # --- firing, with coupling and effects in the same step ----------------------------------------------------
+
+    def fire_session(self, event: str) -> None:
+        """Fire at the session machine, then what its new state asks of the children."""
+        before = self.entry.machine.state
+        self.entry.machine.fire(event)
+        if self.entry.machine.state != before:
+            self._entered_session()
+
+    def _entered_session(self) -> None:
+        state = self.entry.machine.state
+        for child, event in coupling.children("session", state):
+            if child == "mcp":
+                for server in self.servers:
+                    server.retire()
+            elif child == "turn" and self.turn is not None and self.turn.can(event):
+                self.fire_turn(event)
+            elif child == "background":
+                for task in self.background:
+                    if task.can(event):
+                        task.fire(event)
+        if state in ("closing", "deleting"):
+            self.build_scope.cancel()
+            self.stop.set()
+
+    def fire_turn(self, event: str) -> None:
+        """Fire at the turn machine; answer whom the table ANSWERS names; couple; start a promoted prompt."""
+        assert self.turn is not None
+        before = self.turn.state
+        self.turn.fire(event)
+        holder, queued = self.holder, self.queued
+        due = answers.answer(before, event, holder.method if holder is not None else "session/prompt")
+        if due.holder is not None and holder is not None:
+            self.holder = None
+            holder.respond(self.id, due.holder)
+        if due.queued is not None and queued is not None:
+            self.queued = None
+            if due.queued == "promoted":
+                self.hold(queued)
+            elif due.queued == "cancelled":
+                queued.request.answer(acp.PromptResponse("cancelled"))
+            else:
+                queued.request.fail(refused(machines.Refusal("cleanup_failed", -32603), self.id, self.entry.error))
+        self._entered_turn()
+
+    def _entered_turn(self) -> None:
+        assert self.turn is not None
+        if self.holder is None or self.turn.state not in ("draining", "closing"):
+            return
+        for child, _event in coupling.children("turn", self.turn.state):
+            if child == "tool" and self.holder.run is not None:
+                for call in self.holder.run.calls:
+                    call.interrupt()
+        self.holder.scope.cancel()

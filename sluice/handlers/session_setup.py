@@ -1,0 +1,273 @@
+"""session/new, session/load and session/resume: make a session, or open a stored one again.
+
+Specification page: https://agentclientprotocol.com/protocol/session-setup. Load replays the stored conversation
+before its answer; resume does not. Both replace the client's MCP servers and the additional directories as a whole.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+
+from sluice import acp
+from sluice.acp.validation import decode_params
+from sluice.agent.conversation import Books, Conversation
+from sluice.agent.permissions import Approval
+from sluice.handlers.answers import auth_required, not_found
+from sluice.handlers.assembly import Built, MissingCredentials
+from sluice.handlers.connection import Connection
+from sluice.handlers.mcp_servers import retire_servers, start_servers
+from sluice.handlers.replay import replay
+from sluice.handlers.session import Entry, Holder, Incarnation, Setup
+from sluice.handlers.session_config_options import modes_of, options_of
+from sluice.persistence.records import Item, SessionRecord
+from sluice.persistence.store import Store
+from sluice.wire.errors import InvalidParams
+from sluice.wire.peer import IncomingRequest
+
+__all__ = ["load", "new", "resume"]
+
+Reopen = acp.LoadSessionRequest | acp.ResumeSessionRequest
+
+
+def new(connection: Connection, request: IncomingRequest) -> None:
+    """Start constructing a session under a fresh id."""
+    params: acp.NewSessionRequest = decode_params("session/new", request.params)
+    entry = connection.entry(uuid.uuid4().hex)
+    connection.decide("session/new", entry)
+    _construct(connection, entry, request, "session/new", NewSession(params))
+
+
+def load(connection: Connection, request: IncomingRequest) -> None:
+    """Open a stored session and replay it."""
+    _reopen(connection, request, "session/load")
+
+
+def resume(connection: Connection, request: IncomingRequest) -> None:
+    """Open a stored session without replay."""
+    _reopen(connection, request, "session/resume")
+
+
+def _reopen(connection: Connection, request: IncomingRequest, method: str) -> None:
+    params: Reopen = decode_params(method, request.params)
+    entry = connection.entry(params.session_id)
+    decision = connection.decide(method, entry)
+    if "session" in decision.fire:
+        _construct(connection, entry, request, method, StoredSession(params))
+        return
+    live = entry.live
+    assert live is not None, "an open session has an incarnation"
+    holder = Holder(request, method, lambda held: _reconnect(live, held, params))
+    request.on_cancel = holder.scope.cancel
+    live.fire_turn(method)
+    live.hold(holder)
+
+
+def _construct(connection: Connection, entry: Entry, request: IncomingRequest, method: str, setup: Setup) -> None:
+    """Fire, and start the owner's task. Cancelling the request closes what is being constructed."""
+    entry.machine.fire(method)
+    connection.register(entry)
+    live = entry.live = Incarnation(connection, entry, request, setup)
+
+    def give_up() -> None:
+        if entry.machine.state == "constructing":
+            live.fire_session("session/close")
+
+    request.on_cancel = give_up
+    connection.tasks.start_soon(live.run)
+
+
+# --- constructing -----------------------------------------------------------------------------------------------
+
+
+class NewSession:
+    """What session/new does beyond what every construction does."""
+
+    def __init__(self, params: acp.NewSessionRequest) -> None:
+        self.params = params
+        self.stored = False
+
+    async def build(self, live: Incarnation) -> str:
+        """Make the team and the servers, and store the session last: a failure before leaves no row."""
+        params = self.params
+        cwd = await existing_directory(params.cwd)
+        store = await live.connection.assembly.store()
+        built = await make_team(live, cwd, params.additional_directories)
+        record = SessionRecord(live.id, time.time(), cwd=cwd, agent=built.team.current)
+        live.servers = await start_servers(live, params.mcp_servers, cwd)
+        open_conversation(live, store, Stored(record), built)
+        live.talk.roots = tuple(params.additional_directories)
+        await store.add_session(record)
+        self.stored = True
+        return "constructed"
+
+    async def abandon(self, live: Incarnation) -> None:
+        """Nobody got the id, so the row goes too (session.new.cancel-request)."""
+        if self.stored:
+            store = await live.connection.assembly.store()
+            await store.delete_tree(live.id)
+
+    def result(self, live: Incarnation) -> tuple[Any, list[tuple[str, Any]]]:
+        """The id, the modes and the options."""
+        return acp.NewSessionResponse(live.id, modes_of(live), options_of(live)), []
+
+
+class StoredSession:
+    """What load and resume do when the session is not open here."""
+
+    def __init__(self, params: Reopen) -> None:
+        self.params = params
+
+    async def build(self, live: Incarnation) -> str:
+        """Find the row, check the workspace, make a new team, start the servers; load then replays."""
+        params = self.params
+        store = await live.connection.assembly.store()
+        record = await store.session(params.session_id)
+        if record is None:
+            live.setup_error = not_found(params.session_id)
+            return "not_found"
+        cwd = await same_directory(record.cwd, params.cwd)
+        built = await make_team(live, cwd, params.additional_directories)
+        stored = Stored(record, await store.items(record.id))
+        live.servers = await start_servers(live, params.mcp_servers, cwd)
+        open_conversation(live, store, stored, built)
+        live.talk.roots = tuple(params.additional_directories)
+        if isinstance(params, acp.LoadSessionRequest):
+            await send_history(live)
+        return "constructed"
+
+    async def abandon(self, live: Incarnation) -> None:
+        """Nothing: what was stored before stays."""
+
+    def result(self, live: Incarnation) -> tuple[Any, list[tuple[str, Any]]]:
+        """The modes and the options; everything else went out before."""
+        return setup_result(live, self.params), []
+
+
+def setup_result(live: Incarnation, params: Reopen) -> Any:
+    """The result of load or resume."""
+    if isinstance(params, acp.LoadSessionRequest):
+        return acp.LoadSessionResponse(modes_of(live), options_of(live))
+    return acp.ResumeSessionResponse(modes_of(live), options_of(live))
+
+
+async def make_team(live: Incarnation, cwd: str, roots: Sequence[str]) -> Built:
+    """A started team from the agent file as it is now; the owner stops it, also when starting failed half way.
+
+    Raises:
+        RefusedError: -32000 when credentials are missing; the connection then asks for authenticate.
+    """
+    connection = live.connection
+    try:
+        built = await connection.assembly.team(cwd, roots)
+    except MissingCredentials as missing:
+        if connection.machine.can("credentials_missing"):
+            connection.fire("credentials_missing")
+        raise auth_required(missing.text) from missing
+    live.team = built.team
+    await built.team.start()
+    return built
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What the store has of a session."""
+
+    record: SessionRecord
+    items: Sequence[Item] = ()
+
+
+def open_conversation(live: Incarnation, store: Store, stored: Stored, built: Built) -> None:
+    """Put together what the turn works on."""
+    record = stored.record
+
+    async def append(new_items: Sequence[Item]) -> Sequence[int]:
+        return await store.append(record.id, new_items)
+
+    live.conversation = Conversation(
+        session_id=record.id,
+        cwd=record.cwd or "",
+        team=built.team,
+        append=append,
+        items=list(stored.items),
+        approval=Approval(mode=record.mode or built.default_mode, team=built.rules, grants=set(record.grants)),
+        books=Books(record.context_tokens, record.cost),
+        title=record.title,
+    )
+    offer_tools(live)
+
+
+def offer_tools(live: Incarnation) -> None:
+    """Give every agent the tools of the client's servers behind its own."""
+    for agent in live.talk.team.agents.values():
+        agent.refresh(live.servers)
+
+
+async def send_history(live: Incarnation) -> None:
+    """Replay a copy taken now; rows added later are not mixed in (session.load.captured-copy)."""
+    for notification in replay(live.id, list(live.talk.items)):
+        await live.connection.peer.notify("session/update", notification)
+
+
+# --- reconnecting to an open session ----------------------------------------------------------------------------
+
+
+async def _reconnect(live: Incarnation, holder: Holder, params: Reopen) -> Any:
+    """Replace servers and roots of an idle session; a failure before the replacement changes nothing."""
+    talk = live.talk
+    await same_directory(talk.cwd, params.cwd)
+    fresh = await start_servers(live, params.mcp_servers, talk.cwd)
+    old = [server for server in live.servers if server not in fresh]
+    live.servers = [*old, *fresh]
+    talk.roots = tuple(params.additional_directories)
+    await retire_servers(old)
+    live.servers = [*(server for server in old if server.machine.state == "failed"), *fresh]
+    offer_tools(live)
+    if isinstance(params, acp.LoadSessionRequest):
+        try:
+            await send_history(live)
+        except Exception:
+            # A client that saw half a history must not go on with it: the session closes (session.load.failure).
+            holder.method = "setup_failed"
+            live.fire_session("setup_failed")
+            raise
+    return setup_result(live, params)
+
+
+# --- the workspace ----------------------------------------------------------------------------------------------
+
+
+async def existing_directory(cwd: str) -> str:
+    """The cleaned path of a directory that exists. Raises InvalidParams."""
+    cleaned = os.path.normpath(cwd)
+    if not await anyio.to_thread.run_sync(Path(cleaned).is_dir):
+        raise InvalidParams("cwd is not an existing directory", {"path": "$.cwd"})
+    return cleaned
+
+
+async def same_directory(stored: str | None, given: str) -> str:
+    """The stored path, when `given` names the same directory; aliases are accepted (workspace.match.*).
+
+    session-setup: the working directory of a load must be that of the session.
+    """
+    if stored is None:
+        raise InvalidParams("This session has no workspace and cannot be given one", {"path": "$.cwd"})
+    if os.path.normpath(given) == stored:
+        return stored
+
+    def same() -> bool:
+        try:
+            return Path(given).samefile(stored)
+        except OSError:
+            return False
+
+    if not await anyio.to_thread.run_sync(same):
+        raise InvalidParams("cwd is not the directory of this session", {"path": "$.cwd"})
+    return stored
