@@ -192,10 +192,10 @@ class Answer:
         return self.done or bool(self._finish)
 
     def absorb(self, data: bytes) -> Sequence[Delta]:
-        """Take one chunk, or one whole answer.
+        """Take the data of one event, or one whole answer.
 
         Args:
-            data: a JSON object.
+            data: a JSON object, `[DONE]` or nothing; whatever follows `[DONE]` is ignored.
 
         Returns:
             The visible pieces in it, to be shown now; most often one.
@@ -204,6 +204,11 @@ class Answer:
             StreamError: the server reports an error in place of a chunk.
             msgspec.DecodeError: `data` is not JSON, or not an object of a chat completion.
         """
+        if self.done or not data:
+            return ()
+        if data == b"[DONE]":
+            self.done = True
+            return ()
         try:
             chunk = _DECODER.decode(data)
         except msgspec.DecodeError:
@@ -225,10 +230,11 @@ class Answer:
         if piece is None:
             return ()
         deltas = []
-        thought = _text_of(piece.reasoning_content) or _text_of(piece.reasoning)
-        if thought:
-            self._thought.append(thought)
-            deltas.append(Delta("thought", thought))
+        if piece.reasoning_content or piece.reasoning:
+            thought = _text_of(piece.reasoning_content) or _text_of(piece.reasoning)
+            if thought:
+                self._thought.append(thought)
+                deltas.append(Delta("thought", thought))
         text = piece.content if isinstance(piece.content, str) else _text_of(piece.content)
         if piece.refusal and isinstance(piece.refusal, str):
             self._refused = True

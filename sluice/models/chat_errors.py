@@ -98,7 +98,7 @@ def unreachable(endpoint: Endpoint, failure: str, *, retryable: bool = True) -> 
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, from `retry-after-ms` or `retry-after` (seconds or a date); None when the server names none."""
+    """Seconds to wait, from `retry-after-ms` or `retry-after` (seconds or a date); None when neither is there."""
     milliseconds = _seconds(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000

@@ -21,6 +21,7 @@ from sluice.agent.ports import Delta, ModelError, ModelRequest, ModelResponse
 from sluice.models.chat_answer import Answer, StreamError
 from sluice.models.chat_errors import Endpoint, refused, stream_failed, unreachable
 from sluice.models.chat_history import request_body
+from sluice.models.http import CONNECT_TIMEOUT, new_client
 from sluice.models.names import WireNames
 from sluice.models.settings import ResolvedModel, context_size
 from sluice.models.sse import MAX_EVENT, EventSplitter, EventTooLarge
@@ -32,12 +33,6 @@ __all__ = ["IDLE_TIMEOUT", "OpenAIChat"]
 
 IDLE_TIMEOUT = 300.0
 """Seconds a stream may be silent before it counts as broken (requirement models.stream.idle-timeout)."""
-
-CONNECT_TIMEOUT = 15.0
-"""Seconds to reach the server: a dead address should be told soon, a slow network still gets three SYN retries."""
-
-WRITE_TIMEOUT = 60.0
-"""Seconds without progress while sending the prompt; prompts with images take a while on a slow uplink."""
 
 TAIL_TIMEOUT = 2.0
 """Seconds to wait for the end of the body once the answer is complete: usage may follow, but need not."""
@@ -105,7 +100,7 @@ class OpenAIChat:
         if self._client is None:
             # httpx takes about 80 ms to load and the certificates 20 ms: not on the event loop, and not before the
             # first call.
-            self._client = await anyio.to_thread.run_sync(_new_client, self._url, self._idle_timeout)
+            self._client = await anyio.to_thread.run_sync(new_client, self._url, self._idle_timeout)
         return self._client
 
     async def _exchange(self, client: httpx.AsyncClient, body: bytes, answer: Answer, on_delta: OnDelta) -> None:
@@ -163,7 +158,8 @@ async def _read_events(response: httpx.Response, answer: Answer, on_delta: OnDel
     async with aclosing(_pieces(response)) as pieces:
         async for piece in pieces:
             for data in splitter.feed(piece):
-                await _take(data, answer, on_delta)
+                for delta in answer.absorb(data):
+                    await on_delta(delta)
             if answer.done:
                 break
             if answer.complete:
@@ -171,14 +167,7 @@ async def _read_events(response: httpx.Response, answer: Answer, on_delta: OnDel
                 break
     rest = splitter.end()
     if rest is not None and not answer.complete:
-        await _take(rest, answer, on_delta)
-
-
-async def _take(data: bytes, answer: Answer, on_delta: OnDelta) -> None:
-    if data == b"[DONE]":
-        answer.done = True
-    elif data and not answer.done:
-        for delta in answer.absorb(data):
+        for delta in answer.absorb(rest):
             await on_delta(delta)
 
 
@@ -190,10 +179,7 @@ async def _read_tail(pieces: AsyncGenerator[bytes, None], splitter: EventSplitte
     with anyio.move_on_after(TAIL_TIMEOUT):
         async for piece in pieces:
             for data in splitter.feed(piece):
-                if data == b"[DONE]":
-                    answer.done = True
-                elif data and not answer.done:
-                    answer.absorb(data)
+                answer.absorb(data)
 
 
 def _pieces(response: httpx.Response) -> AsyncGenerator[bytes, None]:
@@ -211,20 +197,6 @@ async def _read_some(response: httpx.Response, limit: int) -> bytes:
             if len(held) >= limit:
                 break
     return bytes(held[:limit])
-
-
-def _new_client(url: str, idle_timeout: float) -> httpx.AsyncClient:
-    import ssl
-
-    import httpx
-
-    if urlsplit(url).scheme == "https":
-        context = httpx.create_ssl_context()
-    else:
-        # Never used, but httpx wants one; empty, it trusts nobody and costs nothing to make.
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    timeout = httpx.Timeout(idle_timeout, connect=CONNECT_TIMEOUT, write=WRITE_TIMEOUT, pool=None)
-    return httpx.AsyncClient(timeout=timeout, verify=context, follow_redirects=False)
 
 
 def _headers(resolved: ResolvedModel) -> dict[str, str]:
