@@ -177,7 +177,9 @@ class AgentProcess:
             A readable clause ("exited with status 3"), and the status or None.
         """
         with anyio.move_on_after(1.0):
-            await self.wait()
+            await self._exited.wait()
+        with anyio.move_on_after(0.3):
+            # Ended by now, unless a grandchild holds the pipe open.
             await self._stderr_end.wait()
         code = self._process.returncode
         if code is None:
