@@ -132,7 +132,7 @@ ElicitationPropertySchema = (
 class ElicitationSchema(Message, frozen=True, tag="object", tag_field="type"):
     """A flat form."""
 
-    properties: dict[str, ElicitationPropertySchema]
+    properties: dict[str, ElicitationPropertySchema] | None = None
     required: Sequence[str] | None = None
     title: str | None = None
     description: str | None = None

@@ -156,7 +156,7 @@ class AuthMethodTerminal(Message, AuthMethod, frozen=True, tag="terminal", tag_f
     id: str
     name: str
     description: str | None = None
-    args: Sequence[str] = ()
+    args: Sequence[str] | None = None
     env: dict[str, str] | None = None
 
 

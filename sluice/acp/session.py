@@ -154,7 +154,7 @@ class SessionInfo(Message, frozen=True):
 
     session_id: str
     cwd: str
-    additional_directories: Sequence[str] = ()
+    additional_directories: Sequence[str] | None = None
     title: str | None = None
     updated_at: str | None = None
 

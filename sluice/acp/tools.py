@@ -78,8 +78,8 @@ class ToolCall(Message, frozen=True, tag="tool_call", tag_field="sessionUpdate")
     title: str
     kind: ToolKind | None = None
     status: ToolCallStatus | None = None
-    content: Sequence[ToolCallContent] = ()
-    locations: Sequence[ToolCallLocation] = ()
+    content: Sequence[ToolCallContent] | None = None
+    locations: Sequence[ToolCallLocation] | None = None
     raw_input: Any = None
     raw_output: Any = None
     name: str | None = None

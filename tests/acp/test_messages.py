@@ -12,7 +12,7 @@ from sluice.acp.base import convert
 from tests.acp.golden_params import PARAMS
 from tests.acp.golden_results import RESULTS
 from tests.acp.golden_updates import UPDATES
-from tests.support.lines import validate_params, validate_result
+from tests.support.lines import sdk_model, validate_params, validate_result
 
 PARAM_IDS = [f"{method}-{number}" for number, (method, _, _) in enumerate(PARAMS)]
 RESULT_IDS = [f"{method}-{number}" for number, (method, _, _) in enumerate(RESULTS)]
@@ -56,6 +56,35 @@ def test_results_come_back_from_their_golden_json(method: str, message: Any, wir
 @pytest.mark.parametrize(("method", "message", "wire"), RESULTS, ids=RESULT_IDS)
 def test_the_sdk_reads_our_results_in_full(method: str, message: Any, wire: dict[str, Any]) -> None:
     validate_result(method, json.loads(acp.encode(message)))
+
+
+@pytest.mark.parametrize(("method", "message", "wire"), PARAMS, ids=PARAM_IDS)
+def test_params_as_the_sdk_spells_them_out_mean_the_same(method: str, message: Any, wire: dict[str, Any]) -> None:
+    if wire.get("update", {}).get("sessionUpdate") in ("notice", "compaction_update", "compaction_summary_chunk"):
+        pytest.skip("newer than the SDK")
+    adapter = sdk_model("params", method)
+    spelled_out = adapter.dump_python(adapter.validate_python(wire), mode="json", by_alias=True)
+    decoded = decode(method, spelled_out)
+    assert type(decoded) is type(message)
+    if method != "initialize":
+        ours = json.loads(acp.encode(decode(method, without_nulls(spelled_out))))
+        assert without_nulls(json.loads(acp.encode(decoded))) == without_nulls(ours)
+
+
+@pytest.mark.parametrize(("method", "message", "wire"), RESULTS, ids=RESULT_IDS)
+def test_results_as_the_sdk_spells_them_out_mean_the_same(method: str, message: Any, wire: dict[str, Any]) -> None:
+    adapter = sdk_model("result", method)
+    spelled_out = adapter.dump_python(adapter.validate_python(wire), mode="json", by_alias=True)
+    decoded = acp.decode_result(method, spelled_out)
+    assert type(decoded) is type(message)
+
+
+def without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [without_nulls(item) for item in value]
+    return value
 
 
 def test_the_goldens_cover_every_method_and_every_update() -> None:
