@@ -87,6 +87,7 @@ from sluice.acp.initialize import (
     SessionResumeCapabilities,
 )
 from sluice.acp.methods import (
+    MCP_GATES,
     METHODS,
     PROMPT_GATES,
     UPDATE_GATES,
@@ -106,6 +107,8 @@ from sluice.acp.prompt import (
 )
 from sluice.acp.rules import (
     check_mcp_servers,
+    check_prompt_gates,
+    check_transport_gates,
 )
 from sluice.acp.session import (
     CloseSessionRequest,
@@ -256,6 +259,7 @@ __all__ = [
     "LogoutCapabilities",
     "LogoutRequest",
     "LogoutResponse",
+    "MCP_GATES",
     "METHODS",
     "McpCapabilities",
     "McpServer",
@@ -343,6 +347,8 @@ __all__ = [
     "WriteTextFileResponse",
     "agent_allows",
     "check_mcp_servers",
+    "check_prompt_gates",
+    "check_transport_gates",
     "decode_notification",
     "decode_params",
     "decode_result",

@@ -20,6 +20,7 @@ from sluice.acp import client, elicitation, initialize, prompt, session, session
 from sluice.acp.initialize import AgentCapabilities
 
 __all__ = [
+    "MCP_GATES",
     "METHODS",
     "PROMPT_GATES",
     "UPDATE_GATES",
@@ -137,6 +138,12 @@ PROMPT_GATES: Mapping[str, str] = MappingProxyType(
     }
 )
 """The prompt blocks, by type, that need an agent capability; text and resource links are baseline."""
+
+
+MCP_GATES: Mapping[type[Any], str] = MappingProxyType(
+    {session.McpServerHttp: "mcpCapabilities.http", session.McpServerSse: "mcpCapabilities.sse"}
+)
+"""The MCP transports that need an agent capability; stdio is baseline."""
 
 
 def find(name: str, side: Literal["agent", "client"], kind: Kind) -> Method | None:

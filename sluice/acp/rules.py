@@ -16,10 +16,12 @@ from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
 from sluice.acp import prompt, session
+from sluice.acp.initialize import AgentCapabilities
+from sluice.acp.methods import MCP_GATES, PROMPT_GATES, agent_allows
 from sluice.acp.session import HttpHeader, McpServer, McpServerHttp, McpServerSse, McpServerStdio
 from sluice.wire.errors import InvalidParams
 
-__all__ = ["RULES", "check_mcp_servers", "check_url", "refuse"]
+__all__ = ["RULES", "check_mcp_servers", "check_prompt_gates", "check_transport_gates", "check_url", "refuse"]
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -148,6 +150,30 @@ def _headers(headers: Sequence[HttpHeader], path: str) -> None:
 def _prompt(params: prompt.PromptRequest) -> None:
     if not params.prompt:
         refuse("$.prompt", "must hold at least one content block")
+
+
+def check_prompt_gates(params: prompt.PromptRequest, capabilities: AgentCapabilities) -> None:
+    """No block of a kind that the agent does not advertise (turn-admission.params.ungated-block).
+
+    Raises:
+        InvalidParams: there is one; `data["path"]` names the first.
+    """
+    for index, block in enumerate(params.prompt):
+        kind = str(type(block).__struct_config__.tag)
+        if not agent_allows(capabilities, PROMPT_GATES.get(kind)):
+            refuse(f"$.prompt[{index}].type", f"`{kind}` blocks are not supported here")
+
+
+def check_transport_gates(servers: Sequence[McpServer], capabilities: AgentCapabilities) -> None:
+    """No transport that the agent does not advertise (client-mcp.accept.unadvertised-transport).
+
+    Raises:
+        InvalidParams: there is one; the message names the transport.
+    """
+    for index, server in enumerate(servers):
+        gate = MCP_GATES.get(type(server))
+        if not agent_allows(capabilities, gate):
+            refuse(f"$.mcpServers[{index}].type", f"the transport of {gate} is not supported here")
 
 
 def _list(params: session.ListSessionsRequest) -> None:

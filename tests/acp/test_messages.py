@@ -17,6 +17,9 @@ from tests.support.lines import sdk_model, validate_params, validate_result
 PARAM_IDS = [f"{method}-{number}" for number, (method, _, _) in enumerate(PARAMS)]
 RESULT_IDS = [f"{method}-{number}" for number, (method, _, _) in enumerate(RESULTS)]
 
+NEWER = ("notice", "compaction_update", "compaction_summary_chunk")
+OLDER = [row for row in PARAMS if row[2].get("update", {}).get("sessionUpdate") not in NEWER]
+
 
 def decode(method: str, wire: dict[str, Any]) -> Any:
     row = acp.METHODS[method]
@@ -58,10 +61,8 @@ def test_the_sdk_reads_our_results_in_full(method: str, message: Any, wire: dict
     validate_result(method, json.loads(acp.encode(message)))
 
 
-@pytest.mark.parametrize(("method", "message", "wire"), PARAMS, ids=PARAM_IDS)
+@pytest.mark.parametrize(("method", "message", "wire"), OLDER)
 def test_params_as_the_sdk_spells_them_out_mean_the_same(method: str, message: Any, wire: dict[str, Any]) -> None:
-    if wire.get("update", {}).get("sessionUpdate") in ("notice", "compaction_update", "compaction_summary_chunk"):
-        pytest.skip("newer than the SDK")
     adapter = sdk_model("params", method)
     spelled_out = adapter.dump_python(adapter.validate_python(wire), mode="json", by_alias=True)
     decoded = decode(method, spelled_out)

@@ -229,3 +229,42 @@ def test_a_url_that_passes_has_a_host_and_no_user_info_or_fragment(tail: str) ->
     assert authority
     assert "@" not in authority
     assert "#" not in url
+
+
+SERVERS_BY_GATE = {"mcpCapabilities.http": HTTP, "mcpCapabilities.sse": SSE}
+
+
+@pytest.mark.requirement("client-mcp.accept.unadvertised-transport")
+@pytest.mark.parametrize(("gate", "server"), SERVERS_BY_GATE.items())
+def test_a_transport_that_is_not_advertised_is_refused_by_name(gate: str, server: dict[str, Any]) -> None:
+    servers = decode([STDIO, server])
+    other = acp.McpCapabilities(http=gate != "mcpCapabilities.http", sse=gate != "mcpCapabilities.sse")
+    with pytest.raises(InvalidParams, match=gate) as caught:
+        acp.check_transport_gates(servers, acp.AgentCapabilities(mcp_capabilities=other))
+    assert caught.value.data == {"path": "$.mcpServers[1].type"}
+    acp.check_transport_gates(servers, acp.AgentCapabilities(mcp_capabilities=acp.McpCapabilities(True, True)))
+
+
+BLOCKS: list[tuple[str, acp.ContentBlock]] = [
+    ("image", acp.ImageContent("AA==", "image/png")),
+    ("audio", acp.AudioContent("AA==", "audio/wav")),
+    ("embedded_context", acp.EmbeddedResource(acp.TextResourceContents("x:", ""))),
+]
+
+
+@pytest.mark.requirement("turn-admission.params.ungated-block")
+@pytest.mark.parametrize(("capability", "block"), BLOCKS)
+def test_a_block_of_a_kind_that_is_not_advertised_is_refused(capability: str, block: acp.ContentBlock) -> None:
+    request = acp.PromptRequest("s", [acp.TextContent("hi"), block])
+    allowed: dict[str, Any] = {name: name != capability for name, _ in BLOCKS}
+    others = acp.PromptCapabilities(**allowed)
+    with pytest.raises(InvalidParams) as caught:
+        acp.check_prompt_gates(request, acp.AgentCapabilities(prompt_capabilities=others))
+    assert caught.value.data == {"path": "$.prompt[1].type"}
+    full = acp.PromptCapabilities(True, True, True)
+    acp.check_prompt_gates(request, acp.AgentCapabilities(prompt_capabilities=full))
+
+
+def test_text_and_links_are_never_gated() -> None:
+    request = acp.PromptRequest("s", [acp.TextContent("hi"), acp.ResourceLink("x:", "x")])
+    acp.check_prompt_gates(request, acp.AgentCapabilities())
