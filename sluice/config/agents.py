@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from sluice.config.decode import Context, Shape, decode, entries, items, join, read, shape
+from sluice.config.decode import Context, Shape, decode, describe, entries, items, join, read, shape
 from sluice.config.references import Catalog, check_agents, check_reference
 from sluice.config.schema import AgentConfig, CommandConfig, Text, ToolsetConfig
 from sluice.config.suggest import did_you_mean
 from sluice.config.toolsets import read_toolsets
 from sluice.config.tree import Node
 
-__all__ = ["AGENT_SHAPE", "COMMAND_SHAPE", "Shared", "read_agents", "read_command_groups"]
+__all__ = ["AGENT_SHAPE", "COMMAND_SHAPE", "Shared", "agent_names", "read_agents", "read_command_groups"]
 
 AGENT_SHAPE: Shape = {
     **shape(AgentConfig),
@@ -25,7 +25,7 @@ AGENT_SHAPE: Shape = {
     "commands": Node,
     "use_commands": tuple[Text, ...],
 }
-COMMAND_SHAPE: Shape = {"description": str, "instruction": Node, "agent": Text, "url": Node}
+COMMAND_SHAPE: Shape = shape(CommandConfig)
 
 MAX_INSTRUCTION_BYTES = 1 << 20
 """Bytes of one instruction file."""
@@ -35,11 +35,12 @@ Commands = Mapping[str, CommandConfig]
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What agents refer to: models, named toolsets, groups of commands, and the directory of the agent file."""
+    """What agents refer to: models, named toolsets, groups of commands, each other, and the file's directory."""
 
     catalog: Catalog
     toolsets: Mapping[str, tuple[ToolsetConfig, ...]]
     commands: Mapping[str, Commands]
+    names: Collection[str]
     directory: Path
 
 
@@ -49,22 +50,23 @@ def read_agents(ctx: Context, node: Node, shared: Shared) -> Mapping[str, AgentC
     Raises:
         ConfigError: there is none, or a key, a value or a reference is wrong.
     """
-    found = {name: _agent(ctx, name, child, shared) for name, child in _agent_nodes(ctx, node)}
-    if not found:
-        raise ctx.error(node, "agents", "at least one agent is needed")
-    written = dict(_agent_nodes(ctx, node))
-    for groups_key, group in shared.commands.items():
-        _check_command_agents(ctx, node, join("commands", groups_key), group, found)
-    return MappingProxyType({name: _linked(ctx, written[name], agent, found) for name, agent in found.items()})
+    children = node.value.items() if isinstance(node.value, dict) else ()
+    return MappingProxyType({name: _agent(ctx, name, child, shared) for name, child in children})
 
 
-def _agent_nodes(ctx: Context, node: Node) -> list[tuple[str, Node]]:
+def agent_names(ctx: Context, node: Node) -> Collection[str]:
+    """The names of all agents, before any of them is read.
+
+    Raises:
+        ConfigError: there is none, or one has no name.
+    """
     if not isinstance(node.value, dict):
-        entries(ctx, node, "agents")
-        return []
+        raise ctx.error(node, "agents", f"expected a mapping, got {describe(node)}")
+    if not node.value:
+        raise ctx.error(node, "agents", "at least one agent is needed")
     if "" in node.value:
         raise ctx.error(node.value[""], "agents", "an agent needs a name")
-    return list(node.value.items())
+    return node.value.keys()
 
 
 def _agent(ctx: Context, name: str, node: Node, shared: Shared) -> AgentConfig:
@@ -82,6 +84,10 @@ def _agent(ctx: Context, name: str, node: Node, shared: Shared) -> AgentConfig:
     inline = read_toolsets(ctx, values.pop("toolsets", None), join(key, "toolsets"))
     values["toolsets"] = inline + _used_toolsets(ctx, written, key, values.pop("use_toolsets", ()), shared)
     values["commands"] = _agent_commands(ctx, written, key, values, shared)
+    for field in ("sub_agents", "handoffs"):
+        places = items(ctx, written[field], join(key, field)) if field in written else []
+        named = [(*place, name) for place, name in zip(places, values.get(field, ()), strict=True)]
+        values[field] = check_agents(ctx, named, shared.names)
     values["num_history_items"] = values.get("num_history_items") or None
     return AgentConfig(name=name, line=node.line, **values)
 
@@ -114,27 +120,8 @@ def _agent_commands(
         merged.update(shared.commands[name])
     own = values.pop("commands", None)
     if own is not None:
-        merged.update(_commands(ctx, own, join(key, "commands")))
+        merged.update(_commands(ctx, own, join(key, "commands"), shared.names))
     return MappingProxyType(merged)
-
-
-def _linked(ctx: Context, node: Node, agent: AgentConfig, found: Mapping[str, AgentConfig]) -> AgentConfig:
-    """The agent with its references to others checked; those from a registry are left out."""
-    key = join("agents", agent.name)
-    written = entries(ctx, node, key)
-    changed: dict[str, Any] = {}
-    for field in ("sub_agents", "handoffs"):
-        names: tuple[str, ...] = getattr(agent, field)
-        named = [(f"{join(key, field)}[{at}]", _item(written[field], at), name) for at, name in enumerate(names)]
-        changed[field] = check_agents(ctx, named, found)
-    if "commands" in written:
-        own = {name: agent.commands[name] for name in entries(ctx, written["commands"], join(key, "commands"))}
-        _check_command_agents(ctx, written["commands"], join(key, "commands"), own, found)
-    return _replaced(agent, changed)
-
-
-def _replaced(agent: AgentConfig, changed: dict[str, Any]) -> AgentConfig:
-    return AgentConfig(**{**{name: getattr(agent, name) for name in AgentConfig.__slots__}, **changed})
 
 
 def _item(node: Node, position: int) -> Node:
@@ -145,48 +132,41 @@ def _item(node: Node, position: int) -> Node:
 # --- commands ----------------------------------------------------------------------------------------------------
 
 
-def read_command_groups(ctx: Context, node: Node | None) -> Mapping[str, Commands]:
+def read_command_groups(ctx: Context, node: Node | None, agents: Collection[str]) -> Mapping[str, Commands]:
     """The top level's `commands`: group -> command -> what it does.
 
+    Args:
+        ctx: the load.
+        node: the mapping, None when there is none.
+        agents: the names of all agents.
+
     Raises:
-        ConfigError: a key or a value is wrong.
+        ConfigError: a key or a value is wrong, or an agent does not exist.
     """
     groups = entries(ctx, node, "commands") if node is not None else {}
-    return MappingProxyType({name: _commands(ctx, child, join("commands", name)) for name, child in groups.items()})
+    return MappingProxyType(
+        {name: _commands(ctx, child, join("commands", name), agents) for name, child in groups.items()}
+    )
 
 
-def _commands(ctx: Context, node: Node, key: str) -> Commands:
-    commands = entries(ctx, node, key)
-    return MappingProxyType({name: _command(ctx, name, child, join(key, name)) for name, child in commands.items()})
+def _commands(ctx: Context, node: Node, key: str, agents: Collection[str]) -> Commands:
+    found = {name: _command(ctx, name, child, join(key, name)) for name, child in entries(ctx, node, key).items()}
+    for name, command in found.items():
+        if command.agent and command.agent not in agents:
+            place = entries(ctx, entries(ctx, node, key)[name], key)["agent"]
+            near = did_you_mean(command.agent, agents)
+            raise ctx.error(place, join(join(key, name), "agent"), f'unknown agent "{command.agent}"{near}')
+    return MappingProxyType(found)
 
 
 def _command(ctx: Context, name: str, node: Node, key: str) -> CommandConfig:
     """A command: an instruction, or a mapping. What is typed after it is put in when it is used, not here."""
     if isinstance(node.value, str):
         return CommandConfig(name=name, instruction=node.value)
-    values = decode(ctx, node, key, COMMAND_SHAPE)
-    for field in ("instruction", "url"):
-        if field in values:
-            values[field] = _literal(ctx, values[field], join(key, field))
-    command = CommandConfig(name=name, **values)
+    command = CommandConfig(name=name, **decode(ctx, node, key, COMMAND_SHAPE))
     if not (command.instruction or command.agent or command.url):
         raise ctx.error(node, key, "a command needs an instruction, an agent or a url")
     return command
-
-
-def _literal(ctx: Context, node: Node, key: str) -> str:
-    if not isinstance(node.value, str):
-        raise ctx.error(node, key, "expected text")
-    return node.value
-
-
-def _check_command_agents(
-    ctx: Context, node: Node, key: str, commands: Commands, agents: Mapping[str, AgentConfig]
-) -> None:
-    for name, command in commands.items():
-        if command.agent and command.agent not in agents:
-            near = did_you_mean(command.agent, agents)
-            raise ctx.error(node, join(join(key, name), "agent"), f'unknown agent "{command.agent}"{near}')
 
 
 # --- instruction files -------------------------------------------------------------------------------------------

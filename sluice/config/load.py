@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import stat
 from pathlib import Path
-from types import MappingProxyType
 
-from sluice.config.agents import Shared, read_agents, read_command_groups
+from sluice.config.agents import Shared, agent_names, read_agents, read_command_groups
 from sluice.config.decode import Context, Shape, decode, describe, shape
 from sluice.config.endpoints import read_catalog
 from sluice.config.errors import ConfigError, ConfigWarning
@@ -73,8 +72,9 @@ def loads(text: str, path: Path, env: Environ) -> AgentFile:
         raise ConfigError(ctx.file, None, "agents", "at least one agent is needed")
     catalog = read_catalog(ctx, top.get("models"), top.get("providers"))
     toolsets = read_named_toolsets(ctx, top.get("toolsets"))
-    commands = read_command_groups(ctx, top.get("commands"))
-    agents = read_agents(ctx, top["agents"], Shared(catalog, toolsets, commands, path.parent))
+    names = agent_names(ctx, top["agents"])
+    commands = read_command_groups(ctx, top.get("commands"), names)
+    agents = read_agents(ctx, top["agents"], Shared(catalog, toolsets, commands, names, path.parent))
     return AgentFile(
         path=str(path),
         agents=agents,
@@ -85,7 +85,7 @@ def loads(text: str, path: Path, env: Environ) -> AgentFile:
         permissions=top.get("permissions", PermissionRules()),
         runtime=_runtime(ctx, top.get("runtime")),
         toolsets=toolsets,
-        commands=MappingProxyType(dict(commands)),
+        commands=commands,
         warnings=tuple(sorted(ctx.warnings, key=lambda warning: warning.line)),
     )
 

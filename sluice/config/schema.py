@@ -61,6 +61,7 @@ EXPAND = "expand"
 `${env.X}`, while `${X}` and `$X` are left to the toolset). Without it only `${env.X}` is expanded."""
 
 Variable = Annotated[str, Meta(min_length=1, extra={EXPAND: "never"})]
+Verbatim = Annotated[str, Meta(extra={EXPAND: "never"})]
 Reference = Annotated[str, Meta(min_length=1, extra={EXPAND: "bare"})]
 PathEntry = Annotated[str, Meta(min_length=1, extra={EXPAND: "path"})]
 Text = Annotated[str, Meta(min_length=1)]
@@ -108,9 +109,9 @@ class CommandConfig:
 
     name: str
     description: str = ""
-    instruction: str = ""
+    instruction: Verbatim = ""
     agent: str = ""
-    url: str = ""
+    url: Verbatim = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ LONGEST_WORD = 100
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word most like `word`, ignoring case; None when nothing comes close.
+    """The known word most like `word`, ignoring case, else one that holds it; None when nothing comes close.
 
     Args:
         word: what was written.
@@ -20,8 +20,11 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     """
     if len(word) > LONGEST_WORD:
         return None
-    by_fold = {candidate.casefold(): candidate for candidate in known}
-    found = difflib.get_close_matches(word.casefold(), by_fold, n=1, cutoff=0.6)
+    folded = word.casefold()
+    by_fold = {candidate.casefold(): candidate for candidate in sorted(known)}
+    found = difflib.get_close_matches(folded, by_fold, n=1, cutoff=0.6)
+    if not found and len(word) >= 3:
+        found = sorted((candidate for candidate in by_fold if folded in candidate), key=len)
     return by_fold[found[0]] if found else None
 
 
