@@ -23,7 +23,7 @@ MAX_LABEL = 200
 
 
 def user_message(prompt: Sequence[acp.ContentBlock]) -> Message:
-    """The user's message; the id is ours, whatever ids a client puts into its prompt (message-ids.user.agent-made)."""
+    """The user message; its id is ours, whatever ids the prompt carries (message-ids.user.agent-made)."""
     return Message(role="user", id=new_id(), parts=tuple(_part(block) for block in prompt))
 
 

@@ -1,8 +1,8 @@
 """The history of a session as `session/update` notifications, for session/load.
 
 Specification page: https://agentclientprotocol.com/protocol/session-setup (loading sessions). A replay is a view of
-the stored transcript: it calls no model, runs no tool, fetches nothing. Left out, each time visibly: arguments, locations
-and diffs of old tool calls, tool output above 64 KiB, binaries above 512 KiB.
+the stored transcript: it calls no model, runs no tool, fetches nothing. Left out, each time visibly: arguments,
+locations and diffs of old tool calls, tool output above 64 KiB, binaries above 512 KiB.
 """
 
 from __future__ import annotations

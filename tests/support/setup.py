@@ -1,0 +1,67 @@
+"""Agent files for wire tests: one agent on a real model server, or on a script."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.support.model_server import ModelServer, Scripted
+from tests.support.wire import Client, Server, serving
+
+__all__ = ["Stage", "agent_on", "on_stage", "scripted_agent"]
+
+TOOLSETS: list[dict[str, Any]] = [{"type": name} for name in ("filesystem", "shell", "think", "todo")]
+
+
+def _write(path: Path, content: Any) -> Path:
+    path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+    return path
+
+
+def agent_on(directory: Path, base_url: str, *, agent: dict[str, Any] | None = None, **file: Any) -> Path:
+    """An agent whose model is the server at `base_url`; `agent` and `file` add to or replace keys."""
+    root = {"model": "m", "description": "a test agent", "instruction": "Help.", "toolsets": TOOLSETS}
+    model = {"provider": "openai", "model": "test-model", "base_url": base_url}
+    content = {"agents": {"root": {**root, **(agent or {})}}, "models": {"m": model}, **file}
+    return _write(directory / "agent.yaml", content)
+
+
+def scripted_agent(directory: Path, *turns: dict[str, Any], agent: dict[str, Any] | None = None, **file: Any) -> Path:
+    """An agent that plays `turns`."""
+    script = _write(directory / "script.yaml", {"turns": list(turns)})
+    root = {"model": "m", "description": "a test agent", "instruction": "Help.", "toolsets": TOOLSETS}
+    model = {"provider": "scripted", "model": "test", "provider_opts": {"script": str(script)}}
+    content = {"agents": {"root": {**root, **(agent or {})}}, "models": {"m": model}, **file}
+    return _write(directory / "agent.yaml", content)
+
+
+@dataclass
+class Stage:
+    """A model server, a server on it, an initialized client and one open session."""
+
+    model: ModelServer
+    server: Server
+    client: Client
+    session: str
+    cwd: Path
+
+
+@asynccontextmanager
+async def on_stage(
+    directory: Path, *replies: Scripted, agent: dict[str, Any] | None = None, **capabilities: Any
+) -> AsyncIterator[Stage]:
+    """Everything up to the first prompt. No reply of the model server may be a refusal of an invalid history."""
+    cwd = directory / "project"
+    cwd.mkdir(exist_ok=True)
+    async with ModelServer(replies) as model:
+        file = agent_on(directory, model.base_url, agent=agent)
+        async with serving(file, directory / "session.db") as server:
+            client = server.client
+            await client.initialize(**capabilities)
+            yield Stage(model, server, client, await client.new(cwd), cwd)
+        assert model.refusals == []
