@@ -202,12 +202,14 @@ class Server:
 
 
 @asynccontextmanager
-async def serving(file: Path, database: Path, environment: dict[str, str] | None = None) -> AsyncIterator[Server]:
+async def serving(
+    file: Path, database: Path, environment: Callable[[], Environment] | None = None
+) -> AsyncIterator[Server]:
     """Serve an agent file in memory; leaving the block ends the input and joins the server."""
     mine, theirs = MemoryTransport.pair()
     transitions: list[Transition] = []
-    env = environment if environment is not None else {"PATH": os.environ["PATH"]}
-    assembly = Assembly(Options(file, database, lambda: Environment.read(env, (), None)))
+    read = environment or (lambda: Environment.read({"PATH": os.environ["PATH"]}, (), None))
+    assembly = Assembly(Options(file, database, read))
     connection = Connection(Peer(theirs), assembly, REQUESTS, NOTIFICATIONS, transitions.append)
     server = Server(Client(mine), connection, transitions)
 
