@@ -52,7 +52,7 @@ class Played:
         await self.agent._connection.call("_test/barrier", {"nothing": True})
 
 
-BARRIER = {"_test/barrier": [[{"result": {}}]]}
+BARRIER: dict[str, Any] = {"_test/barrier": [[{"result": {}}]]}
 
 
 @asynccontextmanager

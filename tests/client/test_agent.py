@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +123,7 @@ async def test_nothing_is_sent_that_is_not_advertised(tmp_path: Path) -> None:
         agent = played.agent
         await agent.initialize()
         await agent.new_session(tmp_path)
-        refused = [
+        refused: list[Callable[[], Awaitable[object]]] = [
             lambda: agent.load_session("x", tmp_path),
             lambda: agent.resume_session("x", tmp_path),
             lambda: agent.list_sessions(),
@@ -150,7 +150,7 @@ async def test_nothing_is_sent_that_is_not_advertised(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("acp-provider.start.absolute-cwd", "acp-provider.start.no-fs-no-terminal")
 async def test_the_working_directory_is_absolute_and_server_lists_are_complete(tmp_path: Path) -> None:
-    servers = [
+    servers: list[dict[str, Any]] = [
         {"name": "a", "command": "/bin/a", "type": "stdio"},
         {"name": "b", "command": "/bin/b", "args": ["x"], "env": [{"name": "K", "value": "V"}]},
         {"type": "http", "name": "c", "url": "http://h"},

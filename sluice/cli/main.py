@@ -1,0 +1,181 @@
+"""The `sluice` command: arguments in, one command out. Each command's module is imported when it is chosen.
+
+An argument may also come from the environment as SLUICE_ and its name in capitals; what is typed outranks it
+(cli.env.prefix). Start-up time is what an editor waits for, so this module imports nothing but argparse.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+from sluice import __version__
+
+__all__ = ["build_parser", "main"]
+
+_TRUE = frozenset({"1", "true", "yes", "on"})
+
+_FROM_ENVIRONMENT = ("working_dir", "data_dir", "config_dir", "session_db", "log_file")
+
+_VARIABLES = """\
+environment:
+  SLUICE_WORKING_DIR, SLUICE_DATA_DIR, SLUICE_CONFIG_DIR, SLUICE_SESSION_DB, SLUICE_LOG_FILE, SLUICE_DEBUG=1 and
+  SLUICE_ENV_FROM_FILE (several files joined by the system's path separator) stand for the options of these names;
+  an option that is given outranks its variable.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        arguments: without the program's name; None for those of the process.
+
+    Returns:
+        The exit status: 0, 1 after an error, 2 for wrong usage, 130 after an interrupt.
+    """
+    try:
+        options = build_parser().parse_args(arguments)
+    except SystemExit as stop:
+        # argparse has written the help or the usage error already.
+        return stop.code if isinstance(stop.code, int) else 2
+    _add_environment(options, os.environ)
+    command: Callable[[argparse.Namespace], int] = options.command
+    try:
+        return command(options)
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        if options.debug:
+            raise
+        reason = " ".join(str(error).split()) or type(error).__name__
+        print(f"sluice: {reason}", file=sys.stderr)
+        return 1
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser with every command; the chosen one is `options.command`, a function from options to a status."""
+    parser = argparse.ArgumentParser(
+        prog="sluice",
+        description="Serve agents defined in YAML files to editors over the Agent Client Protocol (ACP).",
+        epilog="`sluice COMMAND --help` explains a command.",
+    )
+    parser.add_argument("--version", action="version", version=f"sluice {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_serve(commands)
+    _add_run(commands)
+    _add_diagrams(commands)
+    return parser
+
+
+def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    serve = commands.add_parser("serve", help="serve an agent to another program")
+    protocols = serve.add_subparsers(title="protocols", metavar="PROTOCOL", required=True)
+    acp = protocols.add_parser(
+        "acp",
+        parents=[_runtime_options()],
+        help="to an editor, over ACP on standard input and output",
+        description="Serve an agent over the Agent Client Protocol on standard input and output. Editors start this.",
+        epilog=_VARIABLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    acp.add_argument("agent_file", metavar="FILE", help="the agent file (YAML)")
+    acp.set_defaults(command=_serve_acp)
+
+
+def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    run = commands.add_parser(
+        "run",
+        parents=[_runtime_options()],
+        help="talk to an agent on this terminal",
+        description=(
+            "Start an agent as an editor would, and talk to it on this terminal. With PROMPT, or with piped input,\n"
+            "one turn is run; otherwise a conversation. Ctrl-c cancels the turn, a second one leaves."
+        ),
+        epilog=_VARIABLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    run.add_argument("agent_file", metavar="FILE", help="the agent file (YAML)")
+    run.add_argument("prompt", metavar="PROMPT", nargs="?", help="run this one prompt and leave")
+    run.add_argument(
+        "--yes",
+        action="store_true",
+        help="allow everything the agent asks for, once each, without asking (default: ask)",
+    )
+    run.set_defaults(command=_run)
+
+
+def _add_diagrams(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    diagrams = commands.add_parser(
+        "diagrams",
+        help="write the state diagrams, or check that they are current",
+        description="Write the diagrams and tables of every state machine as Markdown.",
+    )
+    diagrams.add_argument(
+        "--check", action="store_true", help="write nothing; fail and name the files that are stale"
+    )
+    diagrams.add_argument("--directory", metavar="DIR", default="diagrams", help="where they are (default: diagrams)")
+    diagrams.add_argument("-d", "--debug", action="store_true", help="show a traceback when something fails")
+    diagrams.set_defaults(command=_diagrams)
+
+
+def _runtime_options() -> argparse.ArgumentParser:
+    shared = argparse.ArgumentParser(add_help=False)
+    group = shared.add_argument_group("runtime options")
+    group.add_argument("-d", "--debug", action="store_true", help="log everything, and show tracebacks")
+    group.add_argument("--log-file", metavar="PATH", help="log to this file (default: standard error)")
+    group.add_argument("--working-dir", metavar="DIR", help="work in this directory (default: the current one)")
+    group.add_argument(
+        "--env-from-file",
+        metavar="PATH",
+        action="append",
+        help="read variables such as API keys from this file; may be repeated, the first file that has one wins",
+    )
+    group.add_argument(
+        "-s",
+        "--session-db",
+        metavar="PATH",
+        help="keep sessions in this file (default: session.db in the data directory)",
+    )
+    group.add_argument(
+        "--data-dir",
+        metavar="DIR",
+        help="keep data here (default: $XDG_DATA_HOME/sluice, else ~/.local/share/sluice)",
+    )
+    group.add_argument(
+        "--config-dir",
+        metavar="DIR",
+        help="read settings here (default: $XDG_CONFIG_HOME/sluice, else ~/.config/sluice)",
+    )
+    return shared
+
+
+def _add_environment(options: argparse.Namespace, environment: Mapping[str, str]) -> None:
+    """Fill in what was not typed; an empty variable counts as unset."""
+    options.debug = options.debug or environment.get("SLUICE_DEBUG", "").lower() in _TRUE
+    for name in _FROM_ENVIRONMENT:
+        if getattr(options, name, "") is None:
+            setattr(options, name, environment.get(f"SLUICE_{name.upper()}") or None)
+    if getattr(options, "env_from_file", "") is None:
+        named = environment.get("SLUICE_ENV_FROM_FILE", "")
+        options.env_from_file = [name for name in named.split(os.pathsep) if name] or None
+
+
+def _serve_acp(options: argparse.Namespace) -> int:
+    from sluice.cli.serve_acp import serve_acp
+
+    return serve_acp(options)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from sluice.cli.run import run
+
+    return run(options)
+
+
+def _diagrams(options: argparse.Namespace) -> int:
+    from sluice.cli.diagrams import diagrams
+
+    return diagrams(options)
