@@ -78,7 +78,10 @@ class Attempts:
             await self.sink(ThoughtDelta(self.message_id, delta.text))
 
     def message(self, response: ModelResponse, agent: str) -> Message:
-        """The finished reply as it is stored. Calls get ids of ours, since providers reuse theirs (tool-lifecycle.id.fresh)."""
+        """The finished reply as it is stored. Its calls get ids of ours: providers reuse theirs.
+
+        Source: requirement tool-lifecycle.id.fresh.
+        """
         calls = tuple(ToolCallRecord(new_id(), call.name, call.arguments) for call in response.tool_calls)
         return Message(
             role="assistant",

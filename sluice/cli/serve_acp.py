@@ -64,7 +64,7 @@ async def _serve(transport: Transport, assembly: Assembly) -> int:
 
 
 async def _signals(connection: Connection) -> None:
-    """The first SIGTERM or SIGINT ends like end of input; a second one waits for nothing (shutdown.signal.first-clean)."""
+    """The first signal ends like end of input; a second one waits for nothing (shutdown.signal.first-clean)."""
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:
         first = True
         async for _ in received:

@@ -163,7 +163,8 @@ class Assembly:
         from sluice.config.models import ModelUnavailable, resolve
 
         try:
-            return models.build(resolve(file, reference, self.environment))
+            resolved = resolve(file, reference, self.environment)
+            return models.build(resolved, directory=self.options.agent_file.resolve().parent)
         except ConfigError as error:
             raise _unusable("The model is not usable", error) from error
         except (ModelUnavailable, ModelError) as unavailable:
