@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from sluice.agent.ports import Model, ModelError
 from sluice.models.settings import ResolvedModel
 
 __all__ = ["ResolvedModel", "build"]
 
 
-def build(resolved: ResolvedModel) -> Model:
+def build(resolved: ResolvedModel, *, directory: str | Path = "") -> Model:
     """The model for one session; nothing is connected and no provider's library is loaded yet.
 
     Args:
         resolved: the reference with endpoint, key and options, as `sluice.config` resolves it.
+        directory: the agent file's directory, where relative paths in `provider_opts` begin.
 
     Raises:
         ModelError: the wire format is not built, or the base address is unusable.
@@ -25,6 +28,6 @@ def build(resolved: ResolvedModel) -> Model:
     if resolved.api == "scripted":
         from sluice.models.scripted import Scripted
 
-        return Scripted(resolved)
+        return Scripted(resolved, directory=directory)
     text = f"the model {resolved.provider}/{resolved.model} needs the api {resolved.api}, which Sluice does not speak"
     raise ModelError("model_error", text)

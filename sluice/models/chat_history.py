@@ -13,6 +13,7 @@ from typing import Any
 from sluice.agent.ports import ModelRequest, ToolSpec
 from sluice.models.names import WireNames, wire_id
 from sluice.models.settings import ResolvedModel
+from sluice.models.thinking import thinking_options
 from sluice.persistence.records import Message, Part, ToolCallRecord
 
 __all__ = ["request_body", "to_chat"]
@@ -46,6 +47,7 @@ def request_body(resolved: ResolvedModel, request: ModelRequest, names: WireName
         value = getattr(options, key)
         if value is not None:
             body[_option_name(resolved, key)] = value
+    body.update(thinking_options(resolved.provider, resolved.model, getattr(options, "thinking_budget", None)))
     tools = _tools(request.tools, names)
     if tools:
         body["tools"] = tools

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
@@ -23,7 +24,8 @@ from sluice.models.chat_errors import Endpoint, refused, stream_failed, unreacha
 from sluice.models.chat_history import request_body
 from sluice.models.http import CONNECT_TIMEOUT, new_client
 from sluice.models.names import WireNames
-from sluice.models.settings import ResolvedModel, context_size
+from sluice.models.pricing import priced
+from sluice.models.settings import ResolvedModel, context_size, key_name
 from sluice.models.sse import MAX_EVENT, EventSplitter, EventTooLarge
 
 if TYPE_CHECKING:
@@ -88,7 +90,8 @@ class OpenAIChat:
         client = await self._open()
         answer = Answer(names)
         await self._exchange(client, body, answer, on_delta)
-        return answer.response()
+        response = answer.response()
+        return replace(response, usage=priced(response.usage, getattr(self._resolved.options, "cost", None)))
 
     async def aclose(self) -> None:
         """Close the connection; may be called more than once."""
@@ -230,7 +233,7 @@ def _endpoint(resolved: ResolvedModel, headers: Mapping[str, str]) -> Endpoint:
         place=f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
         model=resolved.model,
         provider=resolved.provider,
-        key_name=str(getattr(resolved, "key_name", None) or getattr(resolved.options, "token_key", None) or ""),
+        key_name=key_name(resolved),
         has_key="authorization" in headers,
         secrets=tuple(secrets),
     )

@@ -19,6 +19,7 @@ import anyio
 from sluice.agent.ports import Delta, ModelError, ModelRequest, ModelResponse
 from sluice.config.errors import ConfigError
 from sluice.config.script import Script, ScriptedError, ScriptedTurn, When, load_script
+from sluice.models.pricing import priced
 from sluice.models.redact import one_line
 from sluice.models.settings import ResolvedModel, context_size
 from sluice.persistence.records import Message, ToolCallRecord, Usage
@@ -34,17 +35,24 @@ _REQUEST_TIMEOUT = 408
 class Scripted:
     """The scripted model of one session."""
 
-    def __init__(self, resolved: ResolvedModel, *, sleep: Callable[[float], Awaitable[None]] = anyio.sleep) -> None:
+    def __init__(
+        self,
+        resolved: ResolvedModel,
+        *,
+        directory: str | Path = "",
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+    ) -> None:
         """Read the script that `provider_opts.script` names.
 
         Args:
-            resolved: the model; a relative path is looked up in the directory of the agent file.
+            resolved: the model and its options.
+            directory: where a relative path of the script begins: the agent file's directory.
             sleep: how to wait a number of seconds.
 
         Raises:
             ConfigError: no script is named, or it cannot be read.
         """
-        path = _path(resolved)
+        path = _path(resolved, directory)
         self._script = load_script(path)
         self._options = resolved.options
         self._name = f"scripted/{resolved.model or path.stem}"
@@ -88,7 +96,7 @@ class Scripted:
             thought="".join(_chunks(turn.thought)),
             tool_calls=calls,
             finish_reason=turn.finish_reason or ("tool_calls" if calls else "stop"),
-            usage=_usage(turn),
+            usage=priced(_usage(turn), getattr(self._options, "cost", None)),
             model=self._name,
         )
 
@@ -230,14 +238,10 @@ def _model_error(error: ScriptedError) -> ModelError:
     return ModelError(code, text, retryable=retryable, retry_after=error.retry_after, status=status)
 
 
-def _path(resolved: ResolvedModel) -> Path:
+def _path(resolved: ResolvedModel, directory: str | Path) -> Path:
     name = resolved.options.provider_opts.get("script")
     if not isinstance(name, str) or not name:
-        raise ConfigError(
-            str(getattr(resolved, "file", "") or "agent file"),
-            getattr(resolved.options, "line", None) or None,
-            f"models.{resolved.model or 'scripted'}.provider_opts.script",
-            "a scripted model needs the path of its script",
-        )
-    directory = getattr(resolved, "directory", None) or "."
+        text = f"the scripted model {resolved.model} needs the path of its script"
+        key = f"models.{getattr(resolved.options, 'name', resolved.model)}.provider_opts.script"
+        raise ConfigError(str(directory) or ".", getattr(resolved.options, "line", 0) or None, key, text)
     return Path(directory) / Path(name).expanduser()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-__all__ = ["ModelOptions", "ResolvedModel", "context_size"]
+from sluice.config.providers import PROVIDERS
+
+__all__ = ["ModelOptions", "ResolvedModel", "context_size", "key_name"]
 
 
 class ModelOptions(Protocol):
@@ -94,3 +96,13 @@ def context_size(options: ModelOptions) -> int | None:
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return value
     return None
+
+
+def key_name(resolved: ResolvedModel) -> str:
+    """The variable that a model's key comes from, for texts; "" when it is not known.
+
+    `token_key` of the model wins over the variable of a built-in provider.
+    """
+    named = getattr(resolved, "key_name", None) or getattr(resolved.options, "token_key", None)
+    provider = PROVIDERS.get(resolved.provider)
+    return str(named or (provider.key if provider is not None else None) or "")

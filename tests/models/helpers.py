@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from sluice.agent.ports import Delta, Model, ModelRequest, ModelResponse, ToolSpec
+from sluice.config.schema import Capabilities, Cost
 from sluice.persistence.records import Message, Part, ToolCallRecord
 
 KEY = "sk-proj-4f9Zq7secret"
@@ -23,7 +25,9 @@ class Options:
     provider_opts: Mapping[str, Any] = field(default_factory=dict)
     context_size: int | None = None
     token_key: str | None = None
-    capabilities: Mapping[str, bool] = field(default_factory=dict)
+    capabilities: Capabilities = field(default_factory=Capabilities)
+    cost: Cost | None = None
+    thinking_budget: int | str | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,11 @@ def result(id: str, text: str = "ok", name: str = "shell") -> Message:
 def asked(*messages: Message | str, tools: Sequence[ToolSpec] = (TOOL,)) -> ModelRequest:
     """A request; a plain text is a user's message."""
     return ModelRequest(tuple(user(each) if isinstance(each, str) else each for each in messages), tools)
+
+
+def cut(data: bytes, cuts: Sequence[int]) -> list[bytes]:
+    """The data in pieces that end at the given places."""
+    return [data[begin:end] for begin, end in pairwise([0, *sorted(cuts), len(data)])]
 
 
 @dataclass
