@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -16,7 +16,7 @@ import msgspec
 
 from sluice.config.errors import ConfigError, ConfigWarning
 from sluice.config.expand import Environ, Unset, expand, has_template
-from sluice.config.keys import KNOWN_NOT_BUILT
+from sluice.config.keys import KNOWN_NOT_BUILT, TOP_LEVEL_KEYS
 from sluice.config.schema import EXPAND
 from sluice.config.suggest import did_you_mean
 from sluice.config.tree import Node
@@ -134,10 +134,19 @@ def decode(ctx: Context, node: Node, key: str, wanted: Shape, scopes: tuple[str,
         if name in not_built:
             ctx.not_built(child, path)
         elif name not in wanted:
-            raise ctx.error(child, path, f"unknown key{did_you_mean(name, {*wanted, *not_built})}")
+            raise ctx.error(child, path, _unknown(name, {*wanted, *not_built}))
         if name in wanted and child.value is not None:
             values[name] = read(ctx, child, path, wanted[name])
     return values
+
+
+def _unknown(name: str, known: set[str]) -> str:
+    near = did_you_mean(name, known)
+    return (
+        f"unknown key; {name} stands at the top level"
+        if not near and name in TOP_LEVEL_KEYS
+        else f"unknown key{near}"
+    )
 
 
 def read(ctx: Context, node: Node, key: str, kind: Any) -> Any:
@@ -155,8 +164,10 @@ def read(ctx: Context, node: Node, key: str, kind: Any) -> Any:
     if origin is tuple:
         return tuple(read(ctx, child, path, arguments[0]) for path, child in items(ctx, node, key))
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        children = entries(ctx, node, key).items()
-        return {name: read(ctx, child, join(key, name), arguments[1]) for name, child in children}
+        children = entries(ctx, node, key)
+        if arguments[1] is Any and isinstance(node.value, dict):
+            children = node.value  # free data goes to a provider, where null is a value
+        return {name: read(ctx, child, join(key, name), arguments[1]) for name, child in children.items()}
     if kind is Any and isinstance(node.value, (dict, list)):
         return read(ctx, node, key, dict[str, Any] if isinstance(node.value, dict) else tuple[Any, ...])
     return _leaf(ctx, node, key, kind)
@@ -182,10 +193,9 @@ def describe(node: Node) -> str:
 
 def _leaf(ctx: Context, node: Node, key: str, kind: Any) -> Any:
     """A scalar, with its variables put in."""
-    if isinstance(node.value, str):
-        node = replace(node, value=_expanded(ctx, node, key, kind))
+    value = _expanded(ctx, node, key, kind) if isinstance(node.value, str) else node.plain()
     try:
-        return msgspec.convert(node.plain(), kind)
+        return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise ctx.error(node, key, _explain(str(error), node, kind)) from None
 
@@ -199,7 +209,7 @@ def _expanded(ctx: Context, node: Node, key: str, kind: Any) -> str:
 
 
 def _explain(error: str, node: Node, kind: Any) -> str:
-    """The error of msgspec in the words of the file."""
+    """The error of msgspec in the words of the file; shows what was written, never a variable's value."""
     choices = _choices(kind)
     if choices and isinstance(node.value, str):
         listed = ", ".join(choices)

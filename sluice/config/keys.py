@@ -16,11 +16,15 @@ __all__ = [
     "NEWEST_VERSION",
     "TOOLSET_OPTIONS",
     "TOOLSET_TYPES",
+    "TOP_LEVEL_KEYS",
     "UNBUILT_TOOLSET_KEYS",
 ]
 
 NEWEST_VERSION = 16
 """The newest schema version whose keys are known here."""
+
+TOP_LEVEL_KEYS = frozenset({"version", "metadata", "agents", "models", "providers", "permissions", "runtime"})
+"""Keys of the top level that make no sense anywhere else, for telling where one belongs."""
 
 TOOLSET_OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "filesystem": {
@@ -80,7 +84,6 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
         "harness": "an external agent in place of a model",
     },
     "models.*": {
-        "thinking_budget": "how much a model thinks",
         "cost": "prices",
         "task_budget": "a budget for one task",
         "track_usage": "turning usage off",
@@ -93,7 +96,6 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
         "auth": "workload identity",
     },
     "providers.*": {
-        "thinking_budget": "how much a model thinks",
         "unload_api": "unloading a local model",
         "auth": "workload identity",
         "compaction_model": "the model that compacts",

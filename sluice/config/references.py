@@ -50,9 +50,11 @@ def check_reference(ctx: Context, node: Node, key: str, ref: str, catalog: Catal
         check_provider(ctx, node, key, ref, catalog.providers)
     elif not slash:
         near = did_you_mean(ref, {*catalog.models, "auto"})
-        raise ctx.error(node, key, f'unknown model "{ref}"{near or "; write a name from models or provider/model"}')
+        raise ctx.error(
+            node, key, f'unknown model "{_shown(node, ref)}"{near or "; write a name from models or provider/model"}'
+        )
     elif not provider or not model:
-        raise ctx.error(node, key, f'"{ref}" is not of the form provider/model')
+        raise ctx.error(node, key, f'"{_shown(node, ref)}" is not of the form provider/model')
     else:
         check_provider(ctx, node, key, provider, catalog.providers)
         problem = None if provider in catalog.providers else address_problem(provider, catalog.providers)
@@ -71,7 +73,13 @@ def check_provider(ctx: Context, node: Node, key: str, name: str, providers: Map
     if name in NOT_BUILT:
         ctx.warn(node, key, f'provider "{name}" is known but not built yet; sessions that need it will fail')
     elif name not in PROVIDERS:
-        raise ctx.error(node, key, f'unknown provider "{name}"{did_you_mean(name, {*providers, *known_providers()})}')
+        near = did_you_mean(name, {*providers, *known_providers()})
+        raise ctx.error(node, key, f'unknown provider "{_shown(node, name)}"{near}')
+
+
+def _shown(node: Node, text: str) -> str:
+    """What an error shows: the text as written when a variable was put into it, for its value may be a secret."""
+    return node.raw if "${" in node.raw else text
 
 
 def address_problem(name: str, providers: Mapping[str, ProviderConfig], own: str | None = None) -> str | None:

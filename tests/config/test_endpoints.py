@@ -24,7 +24,7 @@ def test_every_option_of_a_model_is_read() -> None:
             "frequency_penalty: -2",
             "presence_penalty: 2",
             "parallel_tool_calls: false",
-            "provider_opts: {context_size: 8000, extra_body: {a: [1, null]}}",
+            "provider_opts: {context_size: 8000, extra_body: {a: [1, null], b: null}}",
             "capabilities: {image: true, pdf: false}",
             "cost: {input: 1, output: 2.5}",
         )
@@ -33,7 +33,7 @@ def test_every_option_of_a_model_is_read() -> None:
     assert (found.base_url, found.token_key) == ("https://h.example/v1", "KEY_${env.X}")
     assert (found.temperature, found.max_tokens, found.top_p) == (0.5, 100, 1.0)
     assert (found.frequency_penalty, found.presence_penalty, found.parallel_tool_calls) == (-2.0, 2.0, False)
-    assert (found.context_size, found.provider_opts["extra_body"]) == (8000, {"a": (1, None)})
+    assert (found.context_size, found.provider_opts["extra_body"]) == (8000, {"a": (1, None), "b": None})
     assert found.capabilities == Capabilities(image=True, pdf=False)
     assert found.cost == Cost(1.0, 2.5)
 
@@ -131,14 +131,14 @@ def test_a_wrong_effort_lists_the_right_ones() -> None:
     assert "a whole number" in error(model("provider: openai", "model: x", "thinking_budget: 1.5")).message
 
 
-@pytest.mark.parametrize("key", sorted(set(KNOWN_NOT_BUILT["models.*"]) - {"cost", "thinking_budget"}))
+@pytest.mark.parametrize("key", sorted(set(KNOWN_NOT_BUILT["models.*"]) - {"cost"}))
 def test_each_known_model_key_that_is_not_built_gives_one_warning(key: str) -> None:
     assert [(line, name) for line, name, _ in warnings(model("provider: openai", "model: x", f"{key}: []"))] == [
         (8, f"models.m.{key}")
     ]
 
 
-@pytest.mark.parametrize("key", sorted(set(KNOWN_NOT_BUILT["providers.*"]) - {"thinking_budget"}))
+@pytest.mark.parametrize("key", sorted(KNOWN_NOT_BUILT["providers.*"]))
 def test_each_known_provider_key_that_is_not_built_gives_one_warning(key: str) -> None:
     found = warnings(MINIMAL + f"providers:\n  p:\n    {key}: x\n")
     assert [(line, name) for line, name, _ in found] == [(6, f"providers.p.{key}")]
@@ -237,6 +237,22 @@ def test_a_model_that_chooses_among_others_loads_with_a_warning() -> None:
         (4, "models.m.first_available"),
         (6, "models.n.model"),
     ]
+
+
+@pytest.mark.requirement("models.credentials.missing-named")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "model: ${K}",
+        "model: ${env.K}/x",
+        "model: openai/x\n    safety: ${env.K}",
+        "model: auto\n    max_iterations: ${env.K}",
+    ],
+)
+def test_an_error_shows_what_was_written_and_never_the_value_of_a_variable(line: str) -> None:
+    found = error(f"agents:\n  root:\n    {line}\n", {"K": "sk-hush"})
+    assert "hush" not in str(found)
+    assert "K}" in found.message
 
 
 def test_all_built_providers_have_an_address_or_say_that_the_file_gives_it() -> None:

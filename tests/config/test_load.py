@@ -112,6 +112,12 @@ def test_a_newer_version_is_refused_with_a_hint_before_its_keys_look_like_typos(
     [
         ("agent: {}\n", 1, "agent", 'unknown key; did you mean "agents"?'),
         (MINIMAL + "zzz: 1\n", 4, "zzz", "unknown key"),
+        (
+            MINIMAL + "    permissions: {}\n",
+            4,
+            "agents.root.permissions",
+            "unknown key; permissions stands at the top level",
+        ),
         (MINIMAL + "    modle: x\n", 4, "agents.root.modle", 'unknown key; did you mean "model"?'),
         (MINIMAL + "    hook: {}\n", 4, "agents.root.hook", 'unknown key; did you mean "hooks"?'),
         (MINIMAL + "metadata:\n  autor: x\n", 5, "metadata.autor", 'unknown key; did you mean "author"?'),
