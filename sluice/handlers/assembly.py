@@ -36,11 +36,15 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line said. `environment` reads the credential sources as they were found at start."""
+    """What the command line said. `environment` reads the credential sources as they were found at start.
+
+    `busy_timeout` is how many seconds a write waits for another process's lock on the store.
+    """
 
     agent_file: Path
     session_db: Path
     environment: Callable[[], Environment]
+    busy_timeout: float = 5.0
 
 
 class MissingCredentials(Exception):
@@ -218,7 +222,7 @@ class Assembly:
     async def _open(self) -> Store:
         store_module = await anyio.to_thread.run_sync(_import_store)
         try:
-            opened: Store = await store_module.open(self.options.session_db)
+            opened: Store = await store_module.open(self.options.session_db, busy_timeout=self.options.busy_timeout)
         except Exception as error:
             raise wire_error(error) from error
         return opened

@@ -74,6 +74,8 @@ async def _work(live: Incarnation, holder: Holder, params: acp.PromptRequest) ->
         return await run.run(message)
     except StoreError as error:
         log.error("store: %s", error.text)
+        # The store has just said that it takes nothing: asking it again would only make the client wait longer.
+        holder.settle = None if not run.calls else run.settle
         return Outcome(failure=Failure("error", error.text))
     finally:
         _name(live, message)

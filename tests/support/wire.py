@@ -203,13 +203,13 @@ class Server:
 
 @asynccontextmanager
 async def serving(
-    file: Path, database: Path, environment: Callable[[], Environment] | None = None
+    file: Path, database: Path, environment: Callable[[], Environment] | None = None, busy_timeout: float = 5.0
 ) -> AsyncIterator[Server]:
     """Serve an agent file in memory; leaving the block ends the input and joins the server."""
     mine, theirs = MemoryTransport.pair()
     transitions: list[Transition] = []
     read = environment or (lambda: Environment.read({"PATH": os.environ["PATH"]}, (), None))
-    assembly = Assembly(Options(file, database, read))
+    assembly = Assembly(Options(file, database, read, busy_timeout))
     connection = Connection(Peer(theirs), assembly, REQUESTS, NOTIFICATIONS, transitions.append)
     server = Server(Client(mine), connection, transitions)
 
