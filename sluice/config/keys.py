@@ -84,7 +84,6 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
         "harness": "an external agent in place of a model",
     },
     "models.*": {
-        "cost": "prices",
         "task_budget": "a budget for one task",
         "track_usage": "turning usage off",
         "routing": "choosing a model by examples",
