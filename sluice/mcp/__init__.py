@@ -1,1 +1,7 @@
-"""The MCP servers of a session."""
+"""The MCP servers of a session: child processes and connections as toolsets. The `mcp` library is loaded when needed."""
+
+from __future__ import annotations
+
+from sluice.mcp.servers import McpSetup, McpToolset, ServerSpec
+
+__all__ = ["McpSetup", "McpToolset", "ServerSpec"]

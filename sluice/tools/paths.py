@@ -6,6 +6,7 @@ Requirements `fs-policy.check.*`.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -55,7 +56,8 @@ def resolve(path: str) -> str:
             probe, name = os.path.split(probe)
             rest = f"{name}/{rest}" if rest else name
         except OSError as error:
-            raise ToolFailure(f"{path}: {error.strerror}") from error
+            reason = "a link on the way leads nowhere" if error.errno == errno.ELOOP else error.strerror
+            raise ToolFailure(f"{path}: {reason}") from error
     try:
         real = os.path.realpath(probe, strict=True)
     except OSError as error:

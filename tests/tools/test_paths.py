@@ -59,7 +59,7 @@ def test_entries_may_be_relative_absolute_home_or_variables(tmp_path: Path, monk
 @pytest.mark.parametrize("name", ["allow_list", "deny_list"])
 @pytest.mark.parametrize("value", ["text", [3], [""], [" "], {"a": 1}, ["$NOT_SET"], ["a\0b"], True])
 def test_a_setting_that_cannot_be_read_disables_everything(tmp_path: Path, name: str, value: object) -> None:
-    rules = policy(tmp_path, **{name: value})
+    rules = PathPolicy.from_options({name: value}, cwd=str(tmp_path), roots=(), env={})
     with pytest.raises(ToolFailure, match=f"disabled.*({name}|path)"):
         rules.check("a", str(tmp_path))
 
