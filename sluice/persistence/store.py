@@ -150,6 +150,9 @@ def _open(path: Path, busy_timeout: float) -> tuple[Path, sqlite3.Connection, sq
         _make_private(path)
         opened.append(connect(path, busy_timeout))
         migrate(opened[0], path)
+        # On a read-only file SQLite lets even BEGIN IMMEDIATE pass. A statement that could write is refused, although
+        # it writes nothing: better now than at the first reply of a model.
+        opened[0].execute("DELETE FROM sessions WHERE 0")
         opened.append(connect(path, busy_timeout))
         opened[1].execute("PRAGMA query_only=ON")
     except BaseException as error:

@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 import anyio.from_thread
 import anyio.lowlevel
+import anyio.to_thread
 import pytest
 
 from sluice.persistence.connection import Reader, Writer, connect
@@ -71,6 +72,26 @@ async def test_connections_use_wal_and_enforce_foreign_keys(connection: sqlite3.
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     assert connection.execute("PRAGMA foreign_keys").fetchone() == (1,)
     connection.close()
+
+
+async def test_switching_a_file_to_wal_waits_for_a_writer_elsewhere(tmp_path: Path) -> None:
+    other = sqlite3.connect(tmp_path / "new.db", isolation_level=None)
+    other.execute("CREATE TABLE notes(text TEXT)")
+    other.execute("BEGIN IMMEDIATE")
+    opened: list[sqlite3.Connection] = []
+
+    async def open_it() -> None:
+        opened.append(await anyio.to_thread.run_sync(connect, tmp_path / "new.db", 60.0))
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(open_it)
+            await anyio.wait_all_tasks_blocked()
+            assert opened == []
+            other.execute("COMMIT")
+    other.close()
+    assert opened[0].execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    opened[0].close()
 
 
 async def test_writes_that_wait_together_are_committed_together(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -89,10 +90,10 @@ import json
 async def attempt(path):
     try:
         store = await Store.open(path)
-        await store.add_session(SessionRecord("new", 1.0))
-        await store.aclose()
     except StoreError as error:
         return [error.kind, error.text]
+    await store.add_session(SessionRecord("new", 1.0))
+    await store.aclose()
     return ["written", ""]
 async def main():
     assert await attempt(Path(sys.argv[2])) == ["written", ""]
@@ -249,6 +250,24 @@ def test_a_file_in_a_read_only_directory_is_refused_at_the_opening(
     kind, text = attempt(child, path, tmp_path)
     assert kind == "read_only"
     assert str(path) in text
+
+
+def test_what_a_crash_left_in_a_read_only_directory_is_refused_at_the_opening(
+    public: Path, child: Child, tmp_path: Path
+) -> None:
+    async def crash() -> None:
+        store = await Store.open(tmp_path / "crashed.db")
+        for suffix in ("", "-wal"):  # as they lie there while the store is open
+            shutil.copy(f"{tmp_path}/crashed.db{suffix}", f"{public}/session.db{suffix}")
+        await store.aclose()
+
+    anyio.run(crash)
+    for place in public.iterdir():
+        place.chmod(0o666)
+    public.chmod(0o555)
+    kind, text = attempt(child, public / "session.db", tmp_path)
+    assert kind == "read_only"
+    assert str(public) in text
 
 
 def test_a_new_file_in_a_read_only_directory_cannot_be_made(public: Path, child: Child, tmp_path: Path) -> None:
