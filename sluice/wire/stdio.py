@@ -44,6 +44,9 @@ _GONE = frozenset({errno.EIO, errno.ECONNRESET, errno.ENOTCONN})
 def claim() -> FdTransport:
     """Take standard input and output for the protocol; call it once, before anything else may print.
 
+    Call it before the event loop starts: in a process that was started with a closed standard input, the loop's own
+    descriptor would otherwise be number 0.
+
     Python's own `sys.stdout` stays usable and goes to stderr from now on, with what it still holds in its buffer.
 
     Returns:
