@@ -1,4 +1,7 @@
-"""The MCP servers of a session: child processes and connections as toolsets. The `mcp` library is loaded when needed."""
+"""The MCP servers of a session: child processes and connections as toolsets.
+
+The `mcp` library is loaded when the first server is started.
+"""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -16,10 +17,12 @@ import anyio.to_thread
 from sluice.agent.ports import Tool, ToolContext, ToolFailure, ToolResult
 from sluice.tools import directories, edits, filesystem_specs
 from sluice.tools.paths import PathPolicy
+from sluice.tools.post_edit import PostEdit
 from sluice.tools.setup import ToolsetConfigLike, ToolsetSetup, count, flag, text, texts
+from sluice.tools.shell import environment
 from sluice.tools.textfiles import READ_BYTES, ClientFiles, HostFiles, TextFiles
 
-__all__ = ["FilesystemToolset", "build"]
+__all__ = ["FilesystemOptions", "FilesystemToolset", "build"]
 
 _INSTRUCTION = (
     "Use the file tools to look at and change files. Paths may be relative to the working directory. Read a file"
@@ -30,6 +33,14 @@ _INSTRUCTION = (
 _Run = Callable[[Mapping[str, Any], ToolContext], Awaitable[ToolResult]]
 
 
+@dataclass(frozen=True)
+class FilesystemOptions:
+    """Options besides the lists: the commands after a write, and whether what version control ignores is left out."""
+
+    post_edit: PostEdit
+    ignore_vcs: bool = True
+
+
 class FilesystemToolset:
     """The file tools of one session.
 
@@ -38,7 +49,7 @@ class FilesystemToolset:
         files: where texts are read from and written to.
         can_read: whether the two reading tools are offered.
         can_write: whether `write_file` is offered; `edit_file` needs both.
-        ignore_vcs: whether trees and searches leave out what version control ignores.
+        options: what else the configuration says.
     """
 
     def __init__(
@@ -48,10 +59,11 @@ class FilesystemToolset:
         *,
         can_read: bool = True,
         can_write: bool = True,
-        ignore_vcs: bool = True,
+        options: FilesystemOptions,
     ) -> None:
         self._policy = policy
         self._files = files
+        self._post_edit = options.post_edit
         # Calls of one batch run at once: two edits of one file must not both start from the old text.
         self._writing = anyio.Lock()
         runs: dict[str, _Run] = {}
@@ -61,7 +73,7 @@ class FilesystemToolset:
             runs["write_file"] = self._write
         if can_read and can_write:
             runs["edit_file"] = self._edit
-        runs |= directories.DirectoryTools(policy, ignore_vcs).runs()
+        runs |= directories.DirectoryTools(policy, options.ignore_vcs).runs()
         self._tools = tuple(filesystem_specs.tool(name, run) for name, run in runs.items())
 
     @property
@@ -121,7 +133,7 @@ class FilesystemToolset:
         async with self._writing:
             path = await self._checked(text(arguments, "path"), context, writing=True)
             await self._files.write_text(path, content)
-        return ToolResult(f"Wrote {len(content.encode())} bytes to {path}.")
+            return await self._written(ToolResult(f"Wrote {len(content.encode())} bytes to {path}."), path)
 
     async def _edit(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         name = text(arguments, "path")
@@ -133,8 +145,20 @@ class FilesystemToolset:
             # A link on the way may have been turned round since: what is written to was checked, and shows no diff.
             target = await self._checked(name, context, writing=True)
             await self._files.write_text(target, after)
-        shown = edits.diff(path, before, after) if target == path else None
-        return ToolResult(f"Made {len(changes)} edit{'s' * (len(changes) != 1)} in {target}.", diff=shown)
+            # After a formatter the diff would show what is no longer there.
+            whole = target == path and not self._post_edit.commands
+            shown = edits.diff(path, before, after) if whole else None
+            done = f"Made {len(changes)} edit{'s' * (len(changes) != 1)} in {target}."
+            return await self._written(ToolResult(done, diff=shown), target)
+
+    async def _written(self, result: ToolResult, target: str) -> ToolResult:
+        """Run what is to follow a write; its failure is told, and neither repeats nor undoes the write."""
+        failure = await self._post_edit.run(target)
+        if not failure:
+            return result
+        return ToolResult(
+            f"{result.text}\nThe file was written, but a command after it failed. {failure}", is_error=True
+        )
 
 
 def _error(item: Mapping[str, str]) -> str:
@@ -149,12 +173,18 @@ def _changes(arguments: Mapping[str, Any]) -> tuple[edits.Edit, ...]:
 
 
 def build(config: ToolsetConfigLike, setup: ToolsetSetup) -> FilesystemToolset:
-    """Build the toolset; reads the options `allow_list`, `deny_list` and `ignore_vcs`."""
+    """Build the toolset; reads the options `allow_list`, `deny_list`, `ignore_vcs`, `post_edit` and `env`.
+
+    Raises:
+        ToolFailure: `post_edit` or `env` cannot be used.
+    """
+    env = environment(setup, config.options)
+    post_edit = PostEdit.from_options(config.options, cwd=setup.cwd, env=env)
     policy = PathPolicy.from_options(config.options, cwd=setup.cwd, roots=setup.roots, env=setup.env)
     return FilesystemToolset(
         policy,
         HostFiles() if setup.files is None else ClientFiles(setup.files),
         can_read=setup.can_read,
         can_write=setup.can_write,
-        ignore_vcs=config.options.get("ignore_vcs") is not False,
+        options=FilesystemOptions(post_edit, config.options.get("ignore_vcs") is not False),
     )
