@@ -17,6 +17,7 @@ from sluice.persistence.store import Store
 ROOT = Path(sluice.__file__).parent.parent
 
 Query = Callable[..., list[tuple[Any, ...]]]
+Lock = sqlite3.Connection
 Child = Callable[..., "subprocess.Popen[str]"]
 
 
@@ -45,6 +46,15 @@ def query(path: Path) -> Iterator[Query]:
     yield run
     for connection in connections:
         connection.close()
+
+
+@pytest.fixture
+def lock(path: Path) -> Iterator[Lock]:
+    """A connection as of another process, to hold the file's locks with."""
+    path.touch()
+    connection = sqlite3.connect(path, isolation_level=None)
+    yield connection
+    connection.close()
 
 
 @pytest.fixture
