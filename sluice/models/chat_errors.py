@@ -132,6 +132,8 @@ def _classified(endpoint: Endpoint, status: int, error: Any, wait: float | None)
         )
         return ModelError("rate_limited", text, retry_after=wait, status=status)
     code = _code_by_words(words) if status >= 400 else None
+    if code == "media_too_large" and status >= 500:
+        code = None  # a server that fails may say anything about files
     if status == _TOO_LARGE and code != "media_too_large":
         code = "request_too_large"
     if code == "rate_limited":

@@ -8,11 +8,10 @@ Source: OpenAI API reference, "Create chat completion" and its streaming; requir
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, cast
 
 import anyio
 import anyio.to_thread
@@ -20,12 +19,13 @@ import msgspec
 
 from sluice.agent.ports import Delta, ModelError, ModelRequest, ModelResponse
 from sluice.models.chat_answer import Answer, StreamError
-from sluice.models.chat_errors import Endpoint, refused, stream_failed, unreachable
+from sluice.models.chat_endpoint import target
+from sluice.models.chat_errors import refused, stream_failed, unreachable
 from sluice.models.chat_history import request_body
 from sluice.models.http import CONNECT_TIMEOUT, new_client
 from sluice.models.names import WireNames
 from sluice.models.pricing import priced
-from sluice.models.settings import ResolvedModel, context_size, key_name
+from sluice.models.settings import ResolvedModel, context_size
 from sluice.models.sse import MAX_EVENT, EventSplitter, EventTooLarge
 
 if TYPE_CHECKING:
@@ -37,7 +37,10 @@ IDLE_TIMEOUT = 300.0
 """Seconds a stream may be silent before it counts as broken (requirement models.stream.idle-timeout)."""
 
 TAIL_TIMEOUT = 2.0
-"""Seconds to wait for the end of the body once the answer is complete: usage may follow, but need not."""
+"""Seconds to wait for the usage after the finish reason: it follows at once where it follows at all."""
+
+END_TIMEOUT = 0.1
+"""Seconds to wait for the end of the body after `[DONE]`: worth a connection that can be used again, and no more."""
 
 _ERROR_BODY = 64 * 1024
 """Bytes of an error's body that are read; messages are short, and error pages are not shown."""
@@ -56,13 +59,12 @@ class OpenAIChat:
             idle_timeout: seconds of silence after which the answer counts as broken.
 
         Raises:
-            ModelError: the base address is missing or is no http(s) address.
+            ModelError: the base address is missing or is no http(s) address, or the key cannot be sent.
         """
         self._resolved = resolved
         self._idle_timeout = idle_timeout
-        self._url = (resolved.base_url or "").rstrip("/") + "/chat/completions"
-        self._headers = _headers(resolved)
-        self._endpoint = _endpoint(resolved, self._headers)
+        self._target = target(resolved)
+        self._endpoint = self._target.endpoint
         self._client: httpx.AsyncClient | None = None
 
     @property
@@ -103,14 +105,16 @@ class OpenAIChat:
         if self._client is None:
             # httpx takes about 80 ms to load and the certificates 20 ms: not on the event loop, and not before the
             # first call.
-            self._client = await anyio.to_thread.run_sync(new_client, self._url, self._idle_timeout)
+            self._client = await anyio.to_thread.run_sync(new_client, self._target.url, self._idle_timeout)
         return self._client
 
     async def _exchange(self, client: httpx.AsyncClient, body: bytes, answer: Answer, on_delta: OnDelta) -> None:
         import httpx
 
         try:
-            async with client.stream("POST", self._url, content=body, headers=self._headers) as response:
+            async with client.stream(
+                "POST", self._target.url, content=body, headers=self._target.headers
+            ) as response:
                 if response.status_code != httpx.codes.OK:
                     text = await _read_some(response, _ERROR_BODY)
                     raise refused(self._endpoint, response.status_code, response.headers, text)
@@ -163,8 +167,6 @@ async def _read_events(response: httpx.Response, answer: Answer, on_delta: OnDel
             for data in splitter.feed(piece):
                 for delta in answer.absorb(data):
                     await on_delta(delta)
-            if answer.done:
-                break
             if answer.complete:
                 await _read_tail(pieces, splitter, answer)
                 break
@@ -177,12 +179,17 @@ async def _read_events(response: httpx.Response, answer: Answer, on_delta: OnDel
 async def _read_tail(pieces: AsyncGenerator[bytes, None], splitter: EventSplitter, answer: Answer) -> None:
     """Read what follows the finish reason: the usage, and the end, which leaves the connection fit for the next call.
 
-    Bounded, because some servers keep the stream open.
+    Bounded, because some servers keep the stream open. Most often the end has arrived already and nothing is waited
+    for.
     """
-    with anyio.move_on_after(TAIL_TIMEOUT):
-        async for piece in pieces:
-            for data in splitter.feed(piece):
-                answer.absorb(data)
+    # Whatever is wrong with the tail, the answer itself is there.
+    with suppress(StreamError, msgspec.DecodeError, EventTooLarge):
+        with anyio.move_on_after(END_TIMEOUT if answer.done else TAIL_TIMEOUT) as waiting:
+            async for piece in pieces:
+                for data in splitter.feed(piece):
+                    answer.absorb(data)
+                if answer.done:
+                    waiting.deadline = min(waiting.deadline, anyio.current_time() + END_TIMEOUT)
 
 
 def _pieces(response: httpx.Response) -> AsyncGenerator[bytes, None]:
@@ -200,40 +207,3 @@ async def _read_some(response: httpx.Response, limit: int) -> bytes:
             if len(held) >= limit:
                 break
     return bytes(held[:limit])
-
-
-def _headers(resolved: ResolvedModel) -> dict[str, str]:
-    headers = {
-        "content-type": "application/json",
-        "accept": "text/event-stream, application/json",
-        "accept-encoding": "identity",
-        "user-agent": "sluice",
-    }
-    if resolved.key:
-        headers["authorization"] = f"Bearer {resolved.key}"
-    extra = resolved.options.provider_opts.get("http_headers")
-    if isinstance(extra, Mapping):
-        headers.update((str(name).lower(), str(value)) for name, value in extra.items())
-    return headers
-
-
-def _endpoint(resolved: ResolvedModel, headers: Mapping[str, str]) -> Endpoint:
-    try:
-        parts = urlsplit(resolved.base_url or "")
-        port = parts.port or {"http": 80, "https": 443}[parts.scheme]
-    except (KeyError, ValueError):
-        text = f"the model {resolved.provider}/{resolved.model} has no usable http(s) address; check base_url"
-        raise ModelError("model_error", text) from None
-    host = parts.hostname or ""
-    extra: Any = resolved.options.provider_opts.get("http_headers")
-    secrets = [resolved.key or "", parts.password or ""]
-    if isinstance(extra, Mapping):
-        secrets += [str(value) for value in extra.values() if len(str(value)) >= 8]
-    return Endpoint(
-        place=f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
-        model=resolved.model,
-        provider=resolved.provider,
-        key_name=key_name(resolved),
-        has_key="authorization" in headers,
-        secrets=tuple(secrets),
-    )

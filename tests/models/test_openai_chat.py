@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -9,13 +10,17 @@ import anyio
 import pytest
 
 from sluice.agent.ports import Delta, Model, ModelError, ModelRequest
+from sluice.config.schema import Cost
 from sluice.models import build
 from sluice.models.openai_chat import OpenAIChat
+from sluice.persistence.records import Message, Part
 from tests.models.helpers import KEY, Heard, Resolved, ask, asked, assistant, result, user
 from tests.support import model_server as ms
 from tests.support.model_server import ModelServer, Reply
 
 pytestmark = pytest.mark.anyio
+
+PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x02\x00\x00\x00" + b"\x00" * 4
 
 
 @asynccontextmanager
@@ -207,6 +212,42 @@ async def test_cancelling_closes_the_connection_at_the_server() -> None:
                 tasks.cancel_scope.cancel()
             await server.wait_for_abort()
         assert (await ask(model, "hi")).text == "b"
+
+
+@pytest.mark.requirement("models.providers.openai-chat")
+async def test_an_image_reaches_the_server() -> None:
+    data = base64.b64encode(PNG).decode()
+    message = Message("user", (Part("text", "what is it?"), Part("image", data=data, mime_type="image/png", size=33)))
+    async with talking(ms.text("a dot")) as (server, model):
+        await ask(model, message)
+    assert server.refusals == []
+    assert server.requests[0].body["messages"][0]["content"] == [
+        {"type": "text", "text": "what is it?"},
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}},
+    ]
+
+
+async def test_the_context_window_is_that_of_the_configuration() -> None:
+    assert build(Resolved("http://x/v1")).context_size is None
+    named = Resolved("http://x/v1").with_options(provider_opts={"context_size": 4096})
+    assert build(named).context_size == 4096
+    assert build(named.with_options(context_size=8192)).context_size == 8192
+    assert build(named).ref == "openai/gpt-4o"
+
+
+@pytest.mark.requirement("models.usage.recorded")
+async def test_the_cost_follows_the_configured_prices() -> None:
+    resolved = Resolved().with_options(cost=Cost(input=2.0, output=4.0, cache_read=1.0))
+    async with talking(ms.text("a", usage=ms.Usage(1_000_000, 500_000, 500_000)), resolved=resolved) as (_, model):
+        response = await ask(model, "hi")
+    assert response.usage is not None
+    assert response.usage.cost == pytest.approx(1.0 + 0.5 + 2.0)
+
+
+async def test_the_thinking_budget_is_sent() -> None:
+    async with talking(ms.text("a"), resolved=Resolved().with_options(thinking_budget="low")) as (server, model):
+        await ask(model, "hi")
+    assert server.requests[0].body["reasoning_effort"] == "low"
 
 
 async def test_the_connection_serves_several_calls() -> None:
