@@ -6,18 +6,19 @@ Specification page: https://agentclientprotocol.com/protocol/session-setup (MCP 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import anyio
 
-from sluice import acp
+from sluice import acp, machines
 from sluice.agent.ports import ToolFailure
-from sluice.handlers.session import Incarnation
 from sluice.wire.cleanup import shielded
 from sluice.wire.errors import BackendError, InvalidParams
 
 if TYPE_CHECKING:
+    from sluice.handlers.session import Incarnation
     from sluice.mcp.servers import McpToolset, ServerSpec
 
 __all__ = ["SETUP_BUDGET", "retire_servers", "start_servers"]
@@ -38,10 +39,16 @@ async def start_servers(live: Incarnation, servers: Sequence[acp.McpServer], cwd
     """
     if not servers:
         return []
-    from sluice.mcp.servers import McpToolset
+    from sluice.mcp.servers import McpSetup, McpToolset
 
     specs = [_spec(server) for server in servers]
-    started = [McpToolset(spec, cwd=cwd, tasks=live.tasks, record=live.connection.record) for spec in specs]
+    live.generation += 1
+    taken = {name for agent in live.agents() for name in agent.tools}
+    setup = McpSetup(live.tasks, cwd, os.environ, SETUP_BUDGET, live.generation, taken)
+    started = [
+        McpToolset(spec, setup, machines.McpServer(key=f"{live.id}/{spec.name}", record=live.connection.record))
+        for spec in specs
+    ]
     try:
         with anyio.fail_after(SETUP_BUDGET):
             async with anyio.create_task_group() as tasks:

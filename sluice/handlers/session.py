@@ -9,7 +9,7 @@ fires the event, cancels scopes and sets `stop`; it starts nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import anyio
@@ -19,9 +19,10 @@ from sluice import acp, machines
 from sluice.agent.conversation import Conversation
 from sluice.agent.loop import Run
 from sluice.agent.outcome import Outcome
-from sluice.agent.team import Team
+from sluice.agent.team import Agent, Team
 from sluice.handlers.answers import refused, turn_failure, wire_error
 from sluice.handlers.joint import Joint
+from sluice.handlers.mcp_servers import retire_servers
 from sluice.machines import answers, coupling, verdicts
 from sluice.wire.cleanup import shielded
 from sluice.wire.errors import BackendError, RequestCancelled
@@ -112,6 +113,7 @@ class Incarnation:
         conversation: what the turn works on; None until the session is constructed.
         team: the agents with their models and toolsets; stopped by the owner, also when setup failed half way.
         servers: the client's MCP servers, replaced as a whole by load and resume.
+        generation: how many lists of servers this incarnation has had; it tells names of their tools apart.
         built: set when setup has ended, however; waiters read the recorded results, never the machine.
         stop: set by closing; the owner then leaves its task group.
         ending: the joint work of close.
@@ -129,6 +131,7 @@ class Incarnation:
         self.queued: Holder | None = None
         self.team: Team | None = None
         self.servers: list[McpToolset] = []
+        self.generation = 0
         self.background: list[machines.Background] = []
         self.terminals: list[machines.Terminal] = []
         self.build_scope = anyio.CancelScope()
@@ -149,6 +152,10 @@ class Incarnation:
         """The conversation of a constructed session."""
         assert self.conversation is not None, "only a constructed session has a conversation"
         return self.conversation
+
+    def agents(self) -> Iterable[Agent]:
+        """The agents of the team; none before there is one."""
+        return self.team.agents.values() if self.team is not None else ()
 
     async def notify(self, update: acp.SessionUpdate) -> None:
         """Send an update of this session; waits for room in the queue."""
@@ -189,7 +196,11 @@ class Incarnation:
                 self.turn = machines.Turn(key=self.id, record=self.connection.record)
             if event != "not_found" or self.entry.machine.state != "constructing":
                 self.constructed(event)
-                await self.stop.wait()  # then leave the block: it joins every child
+                await self.stop.wait()
+                # Servers first: a tool call that is stuck in one must not keep its turn from draining.
+                with shielded(None, "a session stops its MCP servers before it joins its turn"):
+                    await retire_servers(self.servers)
+            # Leaving the block joins every child.
         if not self.built.is_set():
             self.constructed("not_found")
 
@@ -216,12 +227,6 @@ class Incarnation:
         self.built.set()
 
     async def _stop_toolsets(self) -> None:
-        for server in self.servers:
-            try:
-                await server.stop()
-            except Exception:
-                log.exception("an MCP server could not be stopped")
-                self.toolset_error = True
         if self.team is None:
             return
         try:

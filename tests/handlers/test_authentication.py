@@ -39,11 +39,12 @@ async def test_nothing_but_initialize_is_admitted_first(tmp_path: Path) -> None:
     async with serving(scripted_agent(tmp_path, {"text": "x"}), tmp_path / "s.db") as server:
         client = server.client
         await client.notify("session/cancel", sessionId="x")
-        for method, params in [
+        refused: list[tuple[str, dict[str, Any]]] = [
             ("session/list", {}),
             ("authenticate", {"methodId": "host-credentials"}),
             ("session/new", {"cwd": str(tmp_path), "mcpServers": []}),
-        ]:
+        ]
+        for method, params in refused:
             assert (await client.error(method, **params))["code"] == -32600
         for version in [None, "1", 1.5, -1, 65536, True]:
             assert (await client.error("initialize", protocolVersion=version))["code"] == -32602
@@ -99,11 +100,12 @@ async def test_missing_credentials_close_the_door_until_they_are_there(tmp_path:
         async with serving(file, tmp_path / "s.db", environment=reading) as server:
             client = server.client
             await client.initialize()
-            for method, params in [
+            refused: list[tuple[str, dict[str, Any]]] = [
                 ("session/new", {"cwd": str(tmp_path), "mcpServers": []}),
                 ("session/load", {"sessionId": "x", "cwd": str(tmp_path), "mcpServers": []}),
                 ("session/resume", {"sessionId": "x", "cwd": str(tmp_path)}),
-            ]:
+            ]
+            for method, params in refused:
                 error = await client.error(method, **params)
                 assert error["code"] == -32000 and error["data"]["methodId"] == "host-credentials"
             assert (await client.result("session/list"))["sessions"] == []
@@ -121,7 +123,8 @@ async def test_authenticate_on_a_healthy_connection_changes_nothing(tmp_path: Pa
     async with on_stage(tmp_path) as stage:
         assert await stage.client.result("authenticate", methodId="host-credentials") == {}
         assert await stage.client.result("authenticate", methodId="host-credentials") == {}
-        for bad in [{"methodId": "nope"}, {"methodId": ""}, {"methodId": 3}, {}]:
+        wrong: list[dict[str, Any]] = [{"methodId": "nope"}, {"methodId": ""}, {"methodId": 3}, {}]
+        for bad in wrong:
             assert (await stage.client.error("authenticate", **bad))["code"] == -32602
 
 
@@ -145,14 +148,15 @@ async def test_logout_drains_gates_and_is_undone_by_authenticate(tmp_path: Path)
         assert (await client.answer(prompt["id"]))["result"] == {"stopReason": "cancelled"}
         assert (await client.answer(first["id"]))["result"] == {} == (await client.answer(second["id"]))["result"]
         where: dict[str, Any] = {"sessionId": stage.session}
-        for method, params in [
+        refused: list[tuple[str, dict[str, Any]]] = [
             ("session/new", {"cwd": str(stage.cwd), "mcpServers": []}),
             ("session/load", {**where, "cwd": str(stage.cwd), "mcpServers": []}),
             ("session/prompt", {**where, "prompt": [{"type": "text", "text": "x"}]}),
             ("session/list", {}),
             ("session/delete", where),
             ("session/set_mode", {**where, "modeId": "strict"}),
-        ]:
+        ]
+        for method, params in refused:
             assert (await client.error(method, **params))["code"] == -32000, method
         assert await client.result("session/close", **where) == {}
         assert await client.result("authenticate", methodId="host-credentials") == {}

@@ -104,14 +104,15 @@ async def test_a_resume_sends_no_history_and_keeps_the_context(tmp_path: Path) -
 async def test_unknown_sessions_are_not_found_and_say_which(tmp_path: Path) -> None:
     async with on_stage(tmp_path) as stage:
         block = [{"type": "text", "text": "x"}]
-        for method, params in [
+        refused: list[tuple[str, dict[str, Any]]] = [
             ("session/load", {"cwd": str(tmp_path), "mcpServers": []}),
             ("session/resume", {"cwd": str(tmp_path)}),
             ("session/prompt", {"prompt": block}),
             ("session/set_mode", {"modeId": "strict"}),
             ("session/set_config_option", {"configId": "mode", "value": "strict"}),
             ("session/close", {}),
-        ]:
+        ]
+        for method, params in refused:
             error = await stage.client.error(method, sessionId="nobody", **params)
             assert error["code"] == -32002 and error["data"]["sessionId"] == "nobody", method
         assert stage.client.updates("nobody") == []
@@ -218,7 +219,13 @@ async def test_listing_pages_through_the_sessions_newest_first(tmp_path: Path) -
         second = await stage.client.result("session/list", cursor=first["nextCursor"])
         listed = [s["sessionId"] for s in first["sessions"] + second["sessions"]]
         assert len(first["sessions"]) == 50 and listed == ids[::-1] and "nextCursor" not in second
-        for bad in [{"cursor": "x"}, {"cursor": 3}, {"cwd": "rel"}, {"cwd": "/else", "cursor": first["nextCursor"]}]:
+        wrong: list[dict[str, Any]] = [
+            {"cursor": "x"},
+            {"cursor": 3},
+            {"cwd": "rel"},
+            {"cwd": "/else", "cursor": first["nextCursor"]},
+        ]
+        for bad in wrong:
             assert (await stage.client.error("session/list", **bad))["code"] == -32602
         assert (await stage.client.result("session/list", cwd=str(stage.cwd.parent)))["sessions"] == []
 
@@ -247,12 +254,13 @@ async def test_a_mode_change_is_told_stored_and_in_force(tmp_path: Path) -> None
         await client.result("session/close", sessionId=stage.session)
         loaded = await client.result("session/resume", sessionId=stage.session, cwd=str(stage.cwd))
         assert loaded["modes"]["currentModeId"] == "autonomous"
-        for bad in [
+        wrong: list[dict[str, Any]] = [
             {"configId": "nope", "value": "x"},
             {"configId": "mode", "value": "yolo"},
             {"configId": "mode", "value": True, "type": "boolean"},
             {"configId": "mode", "value": 3},
-        ]:
+        ]
+        for bad in wrong:
             error = await client.error("session/set_config_option", sessionId=stage.session, **bad)
             assert error["code"] == -32602
         assert (await client.error("session/set_mode", sessionId=stage.session, modeId="nope"))["code"] == -32602
@@ -269,12 +277,13 @@ async def test_a_running_turn_makes_configuration_and_reopening_busy(tmp_path: P
         client = stage.client
         prompt = await client.send("session/prompt", sessionId=stage.session, prompt=[{"type": "text", "text": "1"}])
         await stage.model.wait_for_call()
-        for method, params in [
+        refused: list[tuple[str, dict[str, Any]]] = [
             ("session/set_mode", {"modeId": "strict"}),
             ("session/set_config_option", {"configId": "mode", "value": "strict"}),
             ("session/load", {"cwd": str(stage.cwd), "mcpServers": []}),
             ("session/resume", {"cwd": str(stage.cwd)}),
-        ]:
+        ]
+        for method, params in refused:
             error = await client.error(method, sessionId=stage.session, **params)
             assert (error["code"], error["data"]["reason"]) == (-32600, "busy"), method
         gate.set()
