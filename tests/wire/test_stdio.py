@@ -65,6 +65,20 @@ def test_a_child_with_pipes_serves_and_ends_at_the_end_of_input(command: list[st
     assert run(command, data)[0] == [{"a": 1}, {"t": LARGE}, [3]]
 
 
+@pytest.mark.requirement("transport.limits.large-lines", "transport.limits.inbound-ceiling")
+def test_lines_below_the_limit_are_served_and_one_above_is_skipped(command: list[str]) -> None:
+    sizes = [64 * 1024 + 1, 1024 * 1024, int(9.9 * 1024 * 1024)]
+    lines = [call(size, "echo", {"t": "x" * (size - len(call(size, "echo", {"t": ""})))}) for size in sizes]
+    assert [len(line) for line in lines] == sizes
+    data = b"".join(lines) + call(1, "echo", {"t": "x" * 11 * 1024 * 1024}) + call(2, "echo", {})
+    done = subprocess.run(command, input=data, capture_output=True, timeout=SECONDS, check=True)
+    messages = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [message["id"] for message in messages] == [*sizes, None, 2]
+    error = messages[3]["error"]
+    assert (error["code"], error["data"]) == (-32600, {"limit": 10 * 1024 * 1024})
+    assert b"xxxx" not in done.stderr
+
+
 @pytest.mark.requirement("transport.framing.utf8-always")
 def test_both_directions_are_utf8_whatever_the_locale_says(command: list[str]) -> None:
     environment = {**os.environ, "LC_ALL": "C", "PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"}
