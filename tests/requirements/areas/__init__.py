@@ -1,0 +1,1 @@
+"""The areas, one module each. A module holds nothing but its `AREA`."""

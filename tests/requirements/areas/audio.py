@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from tests.requirements.manifest import area
+
+AREA = area(
+    "audio",
+    {
+        "audio.capability.advertised": "Sound is accepted.",
+        "audio.bytes.exact": "Its bytes arrive unchanged.",
+        "audio.mime.normalised": "Its type is put into one form.",
+        "audio.invalid.fixed-notice": "A bad block becomes one fixed notice.",
+        "audio.no-processing.none": "Nothing else is done with it.",
+        "audio.notice.every-block": "A notice goes with every block.",
+        "audio.provider.two-conditions": "It is sent only where model and API take it.",
+        "audio.provider.gemini": "Gemini gets it inline.",
+        "audio.provider.chat-completions": "Chat completions get WAV and MP3.",
+        "audio.provider.others-notice-only": "The others get the notice.",
+        "audio.limits.frame-first": "The line limit comes first, and the docs say so.",
+    },
+    deferred={
+        "audio.capability.advertised": "attachments: no test carries it yet",
+        "audio.bytes.exact": "attachments: no test carries it yet",
+        "audio.mime.normalised": "attachments: no test carries it yet",
+        "audio.invalid.fixed-notice": "attachments: no test carries it yet",
+        "audio.no-processing.none": "attachments: no test carries it yet",
+        "audio.notice.every-block": "attachments: no test carries it yet",
+        "audio.provider.two-conditions": "attachments: no test carries it yet",
+        "audio.provider.gemini": "attachments: no test carries it yet",
+        "audio.provider.chat-completions": "attachments: no test carries it yet",
+        "audio.provider.others-notice-only": "attachments: no test carries it yet",
+        "audio.limits.frame-first": "attachments: no test carries it yet",
+    },
+)
