@@ -24,7 +24,7 @@ from sluice import __version__
 from sluice.client.agent import Agent, connect
 from sluice.client.connection import ClientHandlers, ClientOptions
 from sluice.client.errors import ClientError
-from sluice.client.keys import read_key
+from sluice.client.keys import read_key, single_keys
 from sluice.client.permissions import Decision, PermissionRequest, choose_option
 from sluice.client.process import AgentCommand
 from sluice.client.reading import members, text
@@ -32,12 +32,15 @@ from sluice.client.terminal import TerminalView, one_line
 from sluice.wire.errors import RpcError
 from sluice.wire.peer import RemoteError
 
-__all__ = ["INTERRUPTED", "Conversation", "explain", "run", "serve_command"]
+__all__ = ["INTERRUPTED", "Conversation", "converse", "explain", "run", "serve_command"]
 
 INTERRUPTED = 130
 """Exit status after an interrupt, as shells have it."""
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
+
+_AUTH_REQUIRED = -32000
+"""ACP's code for missing credentials."""
 
 _KEYS: Mapping[str, tuple[Decision, str]] = {
     "y": ("allow_once", "allow once"),
@@ -54,10 +57,23 @@ def run(options: argparse.Namespace) -> int:
         if not prompt.strip():
             _complain("nothing to do: give a prompt, pipe one in, or run this on a terminal")
             return 2
-    _set_up_logging(options.debug)
     command = AgentCommand(serve_command(options), echo_stderr=options.debug)
     cwd = options.working_dir or "."
-    return anyio.run(Conversation(command, cwd=cwd, prompt=prompt, yes=options.yes).run)
+    return converse(Conversation(command, cwd=cwd, prompt=prompt, yes=options.yes), debug=options.debug)
+
+
+def converse(conversation: Conversation, *, debug: bool = False) -> int:
+    """Hold a conversation with any agent.
+
+    Args:
+        conversation: what to do.
+        debug: whether to log to stderr.
+
+    Returns:
+        The exit status.
+    """
+    _set_up_logging(debug)
+    return anyio.run(conversation.run)
 
 
 def serve_command(options: argparse.Namespace) -> list[str]:
@@ -133,9 +149,14 @@ class Conversation:
         about = agent.info.title or agent.info.name or "the agent"
         self.view.note(f"talking to {one_line(about, 60)}; ctrl-c stops a turn, ctrl-d leaves")
         while True:
-            line = self._read_line()
-            if line is None:
+            try:
+                line = self._read_line()
+            except EOFError:
+                self.view.note("")
                 return 0
+            except KeyboardInterrupt:
+                self.view.note("")
+                return INTERRUPTED
             if not line.strip():
                 continue
             try:
@@ -145,24 +166,20 @@ class Conversation:
                 self.view.close()
                 _complain(explain(error))
 
-    def _read_line(self) -> str | None:
-        """Ask for a prompt; None at the end of input.
+    def _read_line(self) -> str:
+        """Ask for a prompt.
 
         This blocks the event loop on purpose. Between turns an agent has nothing to say that cannot wait, and a
         permission asked in the background must not fight with the line editor for the keys.
+
+        Raises:
+            EOFError: the user ended the input.
+            KeyboardInterrupt: the user interrupted it.
         """
-        # An interrupt must reach `input`, which the event loop's own handler would let wait for the next line.
+        # An interrupt must reach `input`; the event loop's own handler would make it wait for the end of the line.
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             return input("> ")
-        except EOFError:
-            self.view.note("")
-            return None
-        except KeyboardInterrupt:
-            # The event loop has seen the signal as well; its listener leaves at the next chance.
-            self.view.note("")
-            self._scope.cancel()
-            return ""
         finally:
             signal.signal(signal.SIGINT, before)
 
@@ -202,8 +219,9 @@ class Conversation:
             return choose_option(request.options, "reject")
         async with self._asking:
             offered = {key for key, (decision, _) in _KEYS.items() if _serves(request, decision)}
-            self._question.question(request, {key: _KEYS[key][1] for key in _KEYS if key in offered})
-            key = await read_key(_STDIN, offered) or "n"
+            with single_keys(_STDIN):
+                self._question.question(request, {key: _KEYS[key][1] for key in _KEYS if key in offered})
+                key = await read_key(_STDIN, offered) or "n"
             decision = _KEYS[key][0]
             self._question.note(f"  {key}: {_KEYS[key][1]}")
         return choose_option(request.options, decision)
@@ -234,7 +252,10 @@ def explain(error: Exception) -> str:
         where = f"{file}:{line}" if isinstance(line, int) else file
         key = text(data.get("key"))
         return one_line(": ".join(part for part in (where, key, detail or error.message) if part), 1000)
-    return one_line(f"{error.message}: {detail}" if detail and detail != error.message else error.message, 1000)
+    said = f"{error.message}: {detail}" if detail and detail != error.message else error.message
+    if error.code == _AUTH_REQUIRED:
+        said += "; set the API key variable of the agent's model, or name a file with --env-from-file"
+    return one_line(said, 1000)
 
 
 def _serves(request: PermissionRequest, decision: Decision) -> bool:

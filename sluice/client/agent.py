@@ -278,7 +278,7 @@ class Agent:
             raise TurnInProgress("session/prompt: a turn is already running")
         # No await between the look and this: two callers cannot both start one.
         turn = session.turn = Turn()
-        self._connection.group.start_soon(self._run_turn, session, turn, blocks)
+        self._connection.spawn(self._run_turn, session, turn, blocks)
         try:
             await turn.ended.wait()
         except anyio.get_cancelled_exc_class():
@@ -307,7 +307,7 @@ class Agent:
             update = ToolUpdate(row.call_id, status=row.status)
             self._connection.show(SessionUpdate(session_id, update, row, {}))
         if self._connection.options.cancel_grace is not None:
-            self._connection.group.start_soon(self._give_up_after, turn, self._connection.options.cancel_grace)
+            self._connection.spawn(self._give_up_after, turn, self._connection.options.cancel_grace)
 
     async def _run_turn(self, session: Session, turn: Turn, blocks: list[dict[str, Any]]) -> None:
         try:

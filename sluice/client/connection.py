@@ -92,23 +92,20 @@ class ClientOptions:
 class Connection:
     """The moving parts below `Agent`; the router of the peer, and the registry of sessions."""
 
-    def __init__(
-        self,
-        group: anyio.abc.TaskGroup,
-        stream: ByteStream,
-        handlers: ClientHandlers,
-        options: ClientOptions,
-    ) -> None:
-        self.group = group
+    def __init__(self, stream: ByteStream, handlers: ClientHandlers, options: ClientOptions) -> None:
         self.options = options
         self.process = stream if isinstance(stream, AgentProcess) else None
         self.sessions: dict[str, Session] = {}
-        self.permissions = PermissionDesk(group, handlers.on_permission)
+        self.permissions = PermissionDesk(self.spawn, handlers.on_permission)
         self.gone = anyio.Event()
         self._handlers = handlers
         self._filter = MessageFilter(stream, options.line_limit)
         # The filter judges the length of lines; the peer's own limit must never be the one that bites.
         self._peer = Peer(self._filter, limit=options.line_limit + 1024)
+        self._group: anyio.abc.TaskGroup | None = None
+        # A caller that is cancelled still closes its sessions and ends its agent in order; for that, reading and
+        # writing must go on. So nothing from outside cancels these tasks, only `shut_down` does.
+        self._tasks = anyio.CancelScope(shield=True)
         self._reading = anyio.CancelScope()
         self._read_end = anyio.Event()
         self._written = anyio.Event()
@@ -119,13 +116,20 @@ class Connection:
 
     # --- life
 
-    def start(self) -> None:
-        """Start reading, writing and watching in the task group."""
-        self.group.start_soon(self._read)
-        self.group.start_soon(self._write)
-        if self.process is not None:
-            self.group.start_soon(self.process.attend)
-            self.group.start_soon(self._watch_process, self.process)
+    async def run(self) -> None:
+        """Read, write and watch until `shut_down` is through."""
+        with self._tasks:
+            async with anyio.create_task_group() as self._group:
+                self.spawn(self._read)
+                self.spawn(self._write)
+                if self.process is not None:
+                    self.spawn(self.process.attend)
+                    self.spawn(self._watch_process, self.process)
+
+    def spawn(self, work: Callable[..., Awaitable[Any]], *arguments: Any) -> None:
+        """Run something as a task of this connection."""
+        assert self._group is not None, "the connection has been started"
+        self._group.start_soon(work, *arguments)
 
     async def shut_down(self) -> None:
         """Answer what is open, write what is queued, and end the process by its ladder."""
@@ -138,6 +142,7 @@ class Connection:
                 await self.process.shut_down()
             else:
                 await self._filter.aclose()
+        self._tasks.cancel()
 
     def give_up(self, reason: str) -> None:
         """End the connection from this side because the agent is beyond help."""
@@ -313,7 +318,7 @@ class Connection:
             params = _read_params(request.params)
             self.permissions.ask(request, params, self.sessions.get(text(params.get("sessionId")) or ""))
         elif (handler := self._handlers.requests.get(request.method)) is not None:
-            self.group.start_soon(self._serve, request, handler)
+            self.spawn(self._serve, request, handler)
         else:
             request.fail(MethodNotFound(f"this client does not offer {request.method[:100]}"))
 
@@ -349,8 +354,8 @@ async def open_connection(
     stream: ByteStream = await start_agent(command) if isinstance(command, AgentCommand) else command
     failure: Exception | None = None
     async with anyio.create_task_group() as group:
-        connection = Connection(group, stream, handlers, options)
-        connection.start()
+        connection = Connection(stream, handlers, options)
+        group.start_soon(connection.run)
         try:
             yield connection
         except Exception as error:
@@ -358,7 +363,6 @@ async def open_connection(
             failure = error
         finally:
             await connection.shut_down()
-            group.cancel_scope.cancel()
     if failure is not None:
         raise failure
 

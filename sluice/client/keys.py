@@ -11,37 +11,22 @@ from contextlib import contextmanager
 
 import anyio
 
-__all__ = ["read_key"]
+__all__ = ["read_key", "single_keys"]
 
 _END = "\x04"
 """Ctrl-D, which a terminal in single-key mode delivers as a character."""
 
 
-async def read_key(descriptor: int, keys: Collection[str]) -> str | None:
-    """Wait for one of some keys; other keys are ignored.
+@contextmanager
+def single_keys(descriptor: int) -> Iterator[None]:
+    """Make a terminal deliver each key at once and unechoed, and throw away what was typed before.
 
-    Interrupt keys keep their meaning (they are signals). The terminal is as it was when this returns or is cancelled.
+    Enter this before the question is shown, or a quick answer to it is thrown away too. Interrupt keys keep their
+    meaning (they are signals). On the way out the terminal is as it was.
 
     Args:
         descriptor: an open terminal.
-        keys: the keys that answer, in lower case.
-
-    Returns:
-        The key in lower case, or None when the user ended the input.
     """
-    with _single_keys(descriptor):
-        while True:
-            await anyio.wait_readable(descriptor)
-            data = os.read(descriptor, 1)
-            key = data.decode("ascii", "ignore").lower()
-            if not data or key == _END:
-                return None
-            if key in keys and key:
-                return key
-
-
-@contextmanager
-def _single_keys(descriptor: int) -> Iterator[None]:
     import termios
     import tty
 
@@ -51,3 +36,23 @@ def _single_keys(descriptor: int) -> Iterator[None]:
         yield
     finally:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+async def read_key(descriptor: int, keys: Collection[str]) -> str | None:
+    """Wait for one of some keys, within `single_keys`; other keys are ignored.
+
+    Args:
+        descriptor: the terminal.
+        keys: the keys that answer, in lower case.
+
+    Returns:
+        The key in lower case, or None when the user ended the input.
+    """
+    while True:
+        await anyio.wait_readable(descriptor)
+        data = os.read(descriptor, 1)
+        key = data.decode("ascii", "ignore").lower()
+        if not data or key == _END:
+            return None
+        if key in keys and key:
+            return key

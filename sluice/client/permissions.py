@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import anyio
-import anyio.abc
 
 from sluice.client.reading import items, members, text
 from sluice.client.session import Session, Turn
@@ -109,8 +108,8 @@ class PermissionDesk:
     an interrupt, a withdrawal and the end of the connection may race and still give exactly one answer.
     """
 
-    def __init__(self, group: anyio.abc.TaskGroup, handler: PermissionHandler | None) -> None:
-        self._group = group
+    def __init__(self, spawn: Callable[..., None], handler: PermissionHandler | None) -> None:
+        self._spawn = spawn
         self._handler = handler
         self._open: list[_Open] = []
 
@@ -130,7 +129,7 @@ class PermissionDesk:
         entry = _Open(incoming, session, turn)
         self._open.append(entry)
         incoming.on_cancel = lambda: self._withdrawn_by_agent(entry)
-        self._group.start_soon(self._serve, entry, _read_request(params, session))
+        self._spawn(self._serve, entry, _read_request(params, session))
 
     def withdraw(self, session: Session | None = None, turn: Turn | None = None) -> None:
         """Answer open requests as cancelled and cancel their handlers.
