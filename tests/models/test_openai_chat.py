@@ -12,7 +12,7 @@ import pytest
 from sluice.agent.ports import Delta, Model, ModelError, ModelRequest
 from sluice.config.schema import Cost
 from sluice.models import build
-from sluice.models.openai_chat import OpenAIChat
+from sluice.models.openai_chat import IDLE_TIMEOUT, OpenAIChat
 from sluice.persistence.records import Message, Part
 from tests.models.helpers import KEY, Heard, Resolved, ask, asked, assistant, result, user
 from tests.support import model_server as ms
@@ -127,7 +127,6 @@ async def test_a_refused_key_is_told_by_the_name_of_its_variable() -> None:
     assert (error.code, error.retryable, error.status) == ("model_error", False, 401)
 
 
-@pytest.mark.requirement("models.fallback.retryable")
 @pytest.mark.parametrize("status", [408, 500, 502, 503, 504, 529])
 async def test_failures_of_the_server_may_be_tried_again(status: int) -> None:
     async with talking(ms.failure(status)) as (_, model):
@@ -169,7 +168,6 @@ async def test_a_server_that_is_not_there_is_named_by_host_and_port() -> None:
     assert error.retryable
 
 
-@pytest.mark.requirement("models.fallback.retryable")
 @pytest.mark.parametrize(
     "steps",
     [
@@ -190,6 +188,7 @@ async def test_an_answer_that_breaks_off_may_be_tried_again(steps: list[Any]) ->
 @pytest.mark.requirement("models.stream.idle-timeout")
 async def test_a_silent_stream_counts_as_broken() -> None:
     async with ModelServer([Reply([ms.Text("a"), ms.Stall()])]) as server:
+        assert IDLE_TIMEOUT == 300
         model = OpenAIChat(Resolved(server.base_url), idle_timeout=0.05)
         error = await failed(model)
         await server.wait_for_abort()

@@ -13,7 +13,7 @@ def test_cached_input_has_its_own_price() -> None:
     assert usage.cost == pytest.approx(0.6 * 2 + 0.4 * 0.5 + 0.5 * 8)
 
 
-@pytest.mark.requirement("models.options.capabilities-and-cost", "models.usage.recorded")
+@pytest.mark.requirement("models.usage.recorded")
 def test_no_price_is_not_the_same_as_free() -> None:
     unpriced, free = priced(Usage(10, 10), None), priced(Usage(10, 10), Cost())
     assert unpriced is not None
