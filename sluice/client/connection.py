@@ -8,7 +8,7 @@ wait for somebody (a permission, a request the program handles) becomes a task, 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -126,7 +126,7 @@ class Connection:
                     self.spawn(self.process.attend)
                     self.spawn(self._watch_process, self.process)
 
-    def spawn(self, work: Callable[..., Awaitable[Any]], *arguments: Any) -> None:
+    def spawn(self, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> None:
         """Run something as a task of this connection."""
         assert self._group is not None, "the connection has been started"
         self._group.start_soon(work, *arguments)

@@ -76,6 +76,18 @@ class Terminal:
     def type(self, keys: str) -> None:
         os.write(self._master, keys.encode())
 
+    def interrupt(self) -> None:
+        """Press ctrl-c at a line editor until the program leaves or writes something.
+
+        CPython's `input` notices a signal only while it waits for a key. One that comes in the microseconds in which
+        the editor still draws the last key waits for the next, as no person presses keys that fast but a test does.
+        """
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            self.type("\x03")
+            if select.select([self._master], [], [], 0.1)[0]:
+                return
+
     def echoes(self) -> bool:
         """Whether the terminal is in its normal mode."""
         return bool(termios.tcgetattr(self._master)[3] & termios.ECHO)

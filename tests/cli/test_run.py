@@ -151,7 +151,9 @@ def test_an_interrupt_at_the_prompt_leaves(tmp_path: Path) -> None:
     script = Script()
     with Terminal(converse(script.command(tmp_path), tmp_path)) as terminal:
         terminal.expect("> ")
-        terminal.type("half a line\x03")
+        terminal.type("half a line")
+        terminal.expect("half a line")
+        terminal.interrupt()
         assert terminal.wait() == 130
         assert "Traceback" not in terminal.output
         assert prompts(script) == []
