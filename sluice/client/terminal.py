@@ -20,7 +20,13 @@ from sluice.client.updates import CurrentMode, MessageChunk, Plan, ToolRow, Tool
 __all__ = ["TerminalView", "one_line", "printable"]
 
 PREVIEW = 200
-"""Characters shown of a tool's arguments, and of any other single line that an agent chose."""
+"""Characters shown of a single line that an agent chose."""
+
+ARGUMENTS = 4000
+"""Characters of a tool's arguments shown in a question; what is approved should be seen."""
+
+OUTPUT_LINES = 8
+"""Lines shown of what a command printed."""
 
 DIFF_LINES = 20_000
 """Lines of a file up to which its changed lines are counted exactly; the comparison of larger ones takes seconds."""
@@ -109,7 +115,7 @@ class TerminalView:
         title = one_line(request.row.title or request.row.name or "a tool")
         lines = [self._painted(f"permission: {title}", _BOLD)]
         if request.row.raw_input is not None:
-            lines.append(f"  {one_line(_compact(request.row.raw_input))}")
+            lines.append(f"  {_arguments(request.row.raw_input)}")
         lines += [f"  {line}" for line in _diffs(request.row)]
         offer = "  ".join(f"[{key}] {meaning}" for key, meaning in keys.items())
         self.note("\n".join([*lines, f"  {offer}"]))
@@ -155,7 +161,8 @@ class TerminalView:
         lines = [f"{self._painted(f'[{word}]', colour)} {title}"]
         if row.status == "completed":
             lines += [f"  {line}" for line in _diffs(row)]
-        if row.status == "failed" and (reason := _first_text(row)):
+            lines += [f"  {line}" for line in _output(row)]
+        if row.status == "failed" and (reason := one_line(_text_of(row))):
             lines.append(f"  {reason}")
         self.note("\n".join(lines))
 
@@ -183,11 +190,31 @@ def _compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _first_text(row: ToolRow) -> str:
+def _arguments(value: Any) -> str:
+    """The arguments somebody is asked to approve: nearly always whole, else with a plain word about what is hidden."""
+    whole = _compact(value)
+    hidden = len(whole) - ARGUMENTS
+    return (
+        one_line(whole, 8 * ARGUMENTS)
+        if hidden <= 0
+        else (f"{one_line(whole[:ARGUMENTS], 8 * ARGUMENTS)} … and {hidden} more characters that are not shown")
+    )
+
+
+def _text_of(row: ToolRow) -> str:
     for entry in row.content:
         if said := text(members(entry.get("content")).get("text")):
-            return one_line(said)
-    return one_line(row.raw_output) if isinstance(row.raw_output, str) else ""
+            return said
+    return row.raw_output if isinstance(row.raw_output, str) else ""
+
+
+def _output(row: ToolRow) -> list[str]:
+    """The first lines a command printed; what other tools return is for the model and not shown."""
+    if row.kind != "execute":
+        return []
+    lines = printable(_text_of(row)).rstrip("\n").split("\n")
+    shown = [one_line(line) for line in lines[:OUTPUT_LINES]]
+    return shown if len(lines) <= OUTPUT_LINES else [*shown, f"… {len(lines) - OUTPUT_LINES} more lines"]
 
 
 def _diffs(row: ToolRow) -> list[str]:

@@ -92,6 +92,14 @@ def test_a_failed_call_says_why_and_a_cancelled_one_that_it_is() -> None:
     assert screen.shown.endswith("[cancelled] t\n")
 
 
+def test_what_a_command_printed_is_shown_in_part_and_what_other_tools_return_is_not() -> None:
+    content = [{"type": "content", "content": {"type": "text", "text": "".join(f"{n}\x1b\n" for n in range(10))}}]
+    shown = Screen().tool("completed", title="ls", kind="execute", content=content).shown.split("\n")
+    assert shown[:2] == ["[done] ls", "  0\\x1b"]
+    assert shown[8:] == ["  7\\x1b", "  … 2 more lines", ""]
+    assert Screen().tool("completed", title="read", kind="read", content=content).shown == "[done] read\n"
+
+
 def test_diffs_are_shown_in_numbers() -> None:
     content = [
         {"type": "diff", "path": "/a", "oldText": "1\n2\n3\n", "newText": "1\nx\n3\n4\n"},
@@ -150,6 +158,15 @@ def test_a_question_shows_what_would_be_done_and_the_keys() -> None:
     assert screen.shown == (
         'text\npermission: rm\n  {"cmd": "rm -r x"}\n  /a (new, 0 lines)\n  [y] allow once  [n] reject\n'
     )
+
+
+def test_arguments_are_asked_for_as_a_whole_or_with_a_word_about_the_rest() -> None:
+    for size, hidden in ((3900, ""), (5000, " … and 1000 more characters that are not shown")):
+        screen = Screen()
+        request = PermissionRequest("s", ToolRow("c", title="t", raw_input="\x1b" * 10 + "x" * (size - 10)), (), {})
+        screen.view.question(request, {"n": "reject"})
+        line = screen.shown.split("\n")[1]
+        assert line == "  " + "\\x1b" * 10 + "x" * (min(size, 4000) - 10) + hidden
 
 
 def test_colours_stand_around_our_own_words_only() -> None:
