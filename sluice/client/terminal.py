@@ -191,7 +191,7 @@ def _compact(value: Any) -> str:
 
 
 def _arguments(value: Any) -> str:
-    """The arguments somebody is asked to approve: nearly always whole, else with a plain word about what is hidden."""
+    """The arguments somebody is asked to approve: nearly always whole, else with a word about what is hidden."""
     whole = _compact(value)
     hidden = len(whole) - ARGUMENTS
     return (
