@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sluice.client.permissions import PermissionOption, PermissionRequest
@@ -43,6 +43,7 @@ class Screen:
         return self.update(sessionUpdate=kind, toolCallId="c", status=status, **fields)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text())
 def test_nothing_a_terminal_obeys_gets_through(said: str) -> None:
     assert not OBEYED.search(printable(said))
@@ -56,6 +57,7 @@ def test_control_characters_are_shown_and_ordinary_text_is_not_touched() -> None
     assert printable("one\r\ntwo\tüñ \U0001f600") == "one\ntwo\tüñ \U0001f600"
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from(["title", "name", "kind", "status", "toolCallId"]), st.text()), st.text())
 def test_no_field_of_a_tool_call_gets_through_either(fields: dict[str, str], path: str) -> None:
     screen = Screen()

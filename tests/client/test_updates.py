@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sluice.client.updates import (
@@ -48,6 +48,7 @@ JSON = st.recursive(
 
 
 @pytest.mark.requirement("acp-provider.update.unknown-ignored")
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(KINDS), st.dictionaries(st.sampled_from(FIELDS), JSON))
 def test_no_shape_of_an_update_raises(kind: str, fields: dict[str, Any]) -> None:
     update = parse_update({"sessionUpdate": kind, **fields})
@@ -55,6 +56,7 @@ def test_no_shape_of_an_update_raises(kind: str, fields: dict[str, Any]) -> None
         ToolRows().apply(update)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(JSON)
 def test_nothing_else_raises_either(value: Any) -> None:
     assert parse_update(value) is None
