@@ -71,4 +71,4 @@ async def _signals(connection: Connection) -> None:
             if not first:
                 os._exit(FORCED_EXIT)
             first = False
-            connection.stop_reading()
+            connection.end_of_input()

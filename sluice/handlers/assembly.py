@@ -24,6 +24,7 @@ from sluice.handlers.answers import wire_error
 from sluice.wire.errors import BackendError
 
 if TYPE_CHECKING:
+    from sluice.acp import AgentCapabilities
     from sluice.config.environment import Environment
     from sluice.config.errors import ConfigError
     from sluice.config.schema import AgentFile
@@ -38,13 +39,15 @@ log = logging.getLogger(__name__)
 class Options:
     """What the command line said. `environment` reads the credential sources as they were found at start.
 
-    `busy_timeout` is how many seconds a write waits for another process's lock on the store.
+    `busy_timeout` is how many seconds a write waits for another process's lock on the store. `capabilities` is what
+    is offered to clients, None for everything this agent can do; what is not offered does not exist.
     """
 
     agent_file: Path
     session_db: Path
     environment: Callable[[], Environment]
     busy_timeout: float = 5.0
+    capabilities: AgentCapabilities | None = None
 
 
 class MissingCredentials(Exception):

@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
-from sluice import machines
+from sluice import acp, machines
 from sluice.acp import ClientCapabilities
 from sluice.handlers.answers import refused, wire_error
 from sluice.handlers.assembly import Assembly
@@ -65,7 +65,12 @@ class Connection:
     ) -> None:
         self.peer = peer
         self.assembly = assembly
-        self.requests = requests
+        offered = assembly.options.capabilities
+        self.requests = {
+            method: admit
+            for method, admit in requests.items()
+            if offered is None or acp.agent_allows(offered, acp.METHODS[method].gate)
+        }
         self.notifications = notifications
         self.record = record
         self.machine = machines.Connection(key="connection", record=record)
@@ -74,7 +79,7 @@ class Connection:
         self.ended: dict[str, str] = {}
         self.removals: set[Joint] = set()
         self.held: list[IncomingRequest | None] = []  # None: end of input, always the last
-        self.reading = anyio.CancelScope()
+        self.input_ended = anyio.Event()
         self.initializing: Joint | None = None
         self.initialize_scope = anyio.CancelScope()
         self.authenticating: Joint | None = None
@@ -95,7 +100,8 @@ class Connection:
 
         async with anyio.create_task_group() as self.tasks:
             self.tasks.start_soon(write)
-            await self._read()
+            self.tasks.start_soon(self._read)
+            await self.input_ended.wait()
             with shielded(None, "shutdown joins every session before the store closes"):
                 await self._shutdown()
             self.peer.close()
@@ -105,23 +111,16 @@ class Connection:
         return 0 if written.is_set() and self.machine.state == "closed" else 1
 
     async def _read(self) -> None:
-        """Read to the end of input; `stop_reading` ends it early, and a writer whose reader is gone does too."""
+        """Read to the very end, also while shutting down: what comes then is refused and not left unanswered."""
 
         async def watch() -> None:
             await self.peer.broken.wait()
-            self.stop_reading()
+            self.end_of_input()
 
         async with anyio.create_task_group() as watching:
             watching.start_soon(watch)
-            with self.reading:
-                await self.peer.read(self)
+            await self.peer.read(self)
             watching.cancel_scope.cancel()
-
-    def stop_reading(self) -> None:
-        """Treat the input as ended: for signals, and for a client that no longer reads."""
-        if not self.reading.cancel_called:
-            self.reading.cancel()
-            self.end_of_input()
 
     async def _shutdown(self) -> None:
         if self.machine.state == "initializing" and self.initializing is not None:
@@ -182,6 +181,12 @@ class Connection:
             self.notifications[method](self, params)
 
     def end_of_input(self) -> None:
+        """Begin the shutdown; also for a signal and for a client that no longer reads. Only the first call counts."""
+        if not self.input_ended.is_set():
+            self.input_ended.set()
+            self._end_input()
+
+    def _end_input(self) -> None:
         """Fire end_of_input, or put it behind what is held while initializing."""
         if self.machine.state == "initializing":
             self.held.append(None)
@@ -189,6 +194,8 @@ class Connection:
             self.fire("end_of_input")
 
     def _hold(self, request: IncomingRequest) -> None:
+        if self.input_ended.is_set():
+            raise refused(Refusal("shutting_down", -32600))
         if len(self.held) >= MAX_HELD:
             raise refused(Refusal("not_initialized", -32600))
         self.held.append(request)
@@ -204,7 +211,7 @@ class Connection:
         held, self.held = self.held, []
         for request in held:
             if request is None:
-                self.end_of_input()
+                self._end_input()
                 continue
             request.on_cancel = None
             try:

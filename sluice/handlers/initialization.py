@@ -13,7 +13,7 @@ from sluice.handlers.joint import Joint
 from sluice.wire.errors import BackendError
 from sluice.wire.peer import IncomingRequest
 
-__all__ = ["CAPABILITIES", "PROTOCOL_VERSION", "initialize"]
+__all__ = ["CAPABILITIES", "PROTOCOL_VERSION", "advertised", "initialize"]
 
 PROTOCOL_VERSION = 1
 """The one version spoken here; initialization: an agent that does not support the requested version answers with the
@@ -34,18 +34,25 @@ CAPABILITIES = acp.AgentCapabilities(
 )
 """The same for every client (capability-matrix.agent.fixed-in-all-cells); only what works is in it."""
 
-RESPONSE = acp.InitializeResponse(
-    PROTOCOL_VERSION,
-    agent_capabilities=CAPABILITIES,
-    auth_methods=[
-        acp.AuthMethodAgent(
-            AUTH_METHOD_ID,
-            "Credentials on this host",
-            description="Adopt the model credentials that are already configured on the agent's host.",
-        )
-    ],
-    agent_info=acp.Implementation("sluice", __version__, title="sluice"),
+AUTH_METHOD = acp.AuthMethodAgent(
+    AUTH_METHOD_ID,
+    "Credentials on this host",
+    description="Adopt the model credentials that are already configured on the agent's host.",
 )
+
+
+def advertised(connection: Connection) -> acp.AgentCapabilities:
+    """What this connection offers: everything, unless the process was set up to offer less."""
+    return connection.assembly.options.capabilities or CAPABILITIES
+
+
+def _response(connection: Connection) -> acp.InitializeResponse:
+    return acp.InitializeResponse(
+        PROTOCOL_VERSION,
+        agent_capabilities=advertised(connection),
+        auth_methods=[AUTH_METHOD],
+        agent_info=acp.Implementation("sluice", __version__, title="sluice"),
+    )
 
 
 def initialize(connection: Connection, request: IncomingRequest) -> None:
@@ -57,7 +64,7 @@ def initialize(connection: Connection, request: IncomingRequest) -> None:
     params: acp.InitializeRequest = decode_params("initialize", request.params)
     decision = connection.decide("initialize")
     if decision.verdict == "ok":
-        request.answer(RESPONSE)
+        request.answer(_response(connection))
         return
     if decision.verdict == "join":
         assert connection.initializing is not None, "an initialize under way has its joint work"
@@ -80,7 +87,7 @@ async def _check(connection: Connection, work: Joint) -> object:
             error = failed
     if event == "initialize_failed":
         work.error = error or BackendError("The agent is shutting down")
-    work.result = RESPONSE
+    work.result = _response(connection)
     work.settle()
     connection.initialized(event)
-    return RESPONSE
+    return work.result

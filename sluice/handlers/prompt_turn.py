@@ -14,12 +14,14 @@ from sluice.agent.loop import Ports, Run
 from sluice.agent.outcome import Failure, Outcome
 from sluice.handlers.connection import Connection
 from sluice.handlers.content import user_message
+from sluice.handlers.initialization import advertised
 from sluice.handlers.session import Holder, Incarnation
 from sluice.handlers.tool_calls import ClientPermission
 from sluice.handlers.updates import update_of
 from sluice.persistence.errors import StoreError
 from sluice.persistence.records import Message
 from sluice.wire.errors import RpcError
+from sluice.wire.frames import FrameTooLarge
 from sluice.wire.peer import ConnectionLost, IncomingRequest
 
 __all__ = ["MAX_TITLE", "cancel", "prompt"]
@@ -33,6 +35,7 @@ MAX_TITLE = 50
 def prompt(connection: Connection, request: IncomingRequest) -> None:
     """Admit a prompt: it holds the slot now, or waits while a cancelled turn is draining."""
     params: acp.PromptRequest = decode_params("session/prompt", request.params)
+    acp.check_prompt_gates(params, advertised(connection))
     entry = connection.entry(params.session_id)
     connection.decide("session/prompt", entry)
     live = entry.live
@@ -86,13 +89,22 @@ def _ports(live: Incarnation) -> Ports:
 
     async def sink(event: Event) -> None:
         update = update_of(live.id, event)
-        if update is not None:
+        if update is None:
+            return
+        try:
             await peer.notify("session/update", update)
+        except FrameTooLarge:
+            # What happened has happened; that it cannot be shown must not undo it (tool-lifecycle.interrupt.*).
+            log.warning("an update of session %s is too large for a line and was left out", live.id)
 
     def post(event: Event) -> None:
         update = update_of(live.id, event)
-        if update is not None:
+        if update is None:
+            return
+        try:
             peer.post("session/update", update)
+        except FrameTooLarge:
+            log.warning("an update of session %s is too large for a line and was left out", live.id)
 
     return Ports(sink, post, ClientPermission(peer, live.id), live.connection.record)
 

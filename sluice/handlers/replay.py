@@ -7,7 +7,7 @@ locations and diffs of old tool calls, tool output above 64 KiB, binaries above 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from sluice import acp
@@ -18,28 +18,56 @@ from sluice.agent.history import UNKNOWN_OUTCOME
 from sluice.handlers.updates import Channel, display_id
 from sluice.persistence.records import Item, Message, Part, ToolCallRecord
 
-__all__ = ["MAX_TOOL_OUTPUT", "replay"]
+__all__ = ["MAX_TOOL_OUTPUT", "nested_ids", "replay"]
 
-MAX_TEXT = 256 << 10
-"""Bytes of text in one notification; longer texts are split, so that each stays well within 1 MiB as JSON."""
+MAX_TEXT = 128 << 10
+"""Bytes of text in one notification; longer texts are split. JSON may need six bytes for one, and each notification
+stays within 1 MiB (session.load.bounds.notification-1mib)."""
 
 MAX_TOOL_OUTPUT = 64 << 10
 """Bytes of a tool's output that are replayed (session.load.bounds.tool-output-64k)."""
+
+MAX_LABEL = 256
+"""Characters of a stored name or type that are shown; whatever is longer is no name."""
 
 MAX_INLINE = 512 << 10
 """Decoded bytes of a stored binary that is replayed (session.load.bounds.inline-512k)."""
 
 
-def replay(session_id: str, items: Sequence[Item]) -> Iterator[acp.SessionNotification]:
-    """The updates of a captured copy of the items, in stored order."""
+def nested_ids(items: Sequence[Item]) -> list[str]:
+    """The child sessions that stand in a history."""
+    return [item.session_id for item in items if item.kind == "sub_session"]
+
+
+def replay(
+    session_id: str, items: Sequence[Item], nested: Mapping[str, Sequence[Item]]
+) -> Iterator[acp.SessionNotification]:
+    """The updates of a captured copy of the items, in stored order.
+
+    A nested session is shown where it was stored, under the root's id; its messages keep the ids they have as
+    messages of the child (message-ids.persist.nested-owner).
+
+    Args:
+        session_id: the session that is loaded.
+        items: its items.
+        nested: the items of all sessions below it, by id.
+    """
+    for update in _history(session_id, items, dict(nested)):
+        yield acp.SessionNotification(session_id, update)
+
+
+def _history(owner: str, items: Sequence[Item], nested: dict[str, Sequence[Item]]) -> Iterator[Any]:
     results = {
         item.message.tool_call_id: item.message
         for item in items
         if item.message is not None and item.message.role == "tool"
     }
     for index, item in enumerate(items):
-        for update in _item(session_id, index, item, results):
-            yield acp.SessionNotification(session_id, update)
+        if item.kind == "sub_session":
+            # Taken out once shown: a damaged store must not send a replay round in circles.
+            yield from _history(item.session_id, nested.pop(item.session_id, ()), nested)
+        else:
+            yield from _item(owner, index, item, results)
 
 
 def _item(owner: str, index: int, item: Item, results: dict[str, Message]) -> Iterator[Any]:
@@ -69,7 +97,7 @@ def _parts(kind: type[acp.ContentChunk], message: Message, message_id: str) -> I
             yield from _texts(kind, part.text, message_id)
         elif part.type == "document" and not part.data:
             contents = acp.TextResourceContents(f"attachment:///{part.name}", part.text, part.mime_type)
-            if len(part.text.encode("utf-8", "replace")) <= MAX_TEXT:
+            if len(part.text.encode("utf-8", "replace")) <= MAX_TEXT and len(part.name) <= MAX_LABEL:
                 yield cast("Any", kind)(acp.EmbeddedResource(contents), message_id)
             else:
                 yield from _texts(kind, _unavailable(part), message_id)
@@ -79,7 +107,8 @@ def _parts(kind: type[acp.ContentChunk], message: Message, message_id: str) -> I
 
 def _binary(kind: type[acp.ContentChunk], part: Part, message_id: str) -> Any:
     block: Any = acp.TextContent(_unavailable(part))
-    small = part.data and part.size <= MAX_INLINE
+    fits = len(part.data) <= 4 * -(-MAX_INLINE // 3) and len(part.mime_type) <= MAX_LABEL >= len(part.name)
+    small = part.data and fits
     if small and part.type == "image":
         block = acp.ImageContent(part.data, part.mime_type)
     elif small and part.type == "audio" and kind is acp.UserMessageChunk:
@@ -92,7 +121,8 @@ def _binary(kind: type[acp.ContentChunk], part: Part, message_id: str) -> Any:
 
 
 def _unavailable(part: Part) -> str:
-    return f"[{part.type} not replayed: {part.name or part.mime_type or 'unnamed'}, {part.size} bytes]"
+    label = (part.name or part.mime_type or "unnamed")[:MAX_LABEL]
+    return f"[{part.type} not replayed: {label}, {part.size} bytes]"
 
 
 def _tool(call: ToolCallRecord, result: Message | None) -> acp.ToolCall:

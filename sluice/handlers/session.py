@@ -9,18 +9,17 @@ fires the event, cancels scopes and sets `stop`; it starts nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 from anyio.abc import TaskGroup
 
 from sluice import acp, machines
 from sluice.agent.conversation import Conversation
-from sluice.agent.loop import Run
-from sluice.agent.outcome import Outcome
 from sluice.agent.team import Agent, Team
-from sluice.handlers.answers import refused, turn_failure, wire_error
+from sluice.handlers.answers import refused, wire_error
+from sluice.handlers.holder import Holder
 from sluice.handlers.joint import Joint
 from sluice.handlers.mcp_servers import retire_servers
 from sluice.machines import answers, coupling, verdicts
@@ -42,10 +41,12 @@ class Entry:
 
     Attributes:
         error: the retained text of a failed cleanup, None while there is none.
+        ancestors: the ids from the parent up to the root, for a child that was opened by itself.
     """
 
     def __init__(self, session_id: str, machine: machines.Session) -> None:
         self.id = session_id
+        self.ancestors: tuple[str, ...] = ()
         self.machine = machine
         self.live: Incarnation | None = None
         self.removal: Joint | None = None
@@ -68,49 +69,13 @@ class Setup(Protocol):
         ...
 
 
-class Holder:
-    """Who holds the foreground slot: a prompt, a load or resume, or a change of configuration.
-
-    Attributes:
-        work: what is done while the slot is held; returns the result of the request.
-        settle: what must still be done afterwards, shielded, whatever ended the work.
-        scope: cancelled when the holder is cancelled; made in `admit`, so that a cancel can never come too early.
-        outcome: what the work ended with, an exception included; None when it was cancelled.
-    """
-
-    def __init__(self, request: IncomingRequest, method: str, work: Callable[[Holder], Awaitable[Any]]) -> None:
-        self.request = request
-        self.method = method
-        self.work = work
-        self.scope = anyio.CancelScope()
-        self.run: Run | None = None
-        self.settle: Callable[[], Awaitable[None]] | None = None
-        self.outcome: Any = None
-
-    def respond(self, session_id: str, how: answers.HolderAnswer) -> None:
-        """Answer as the table ANSWERS says: cancelled, -32800, or with what the work ended with."""
-        outcome = self.outcome
-        if how == "cancelled":
-            self.request.answer(acp.PromptResponse("cancelled"))
-        elif how == "request_cancelled" or outcome is None:
-            # None in any other case: the client cancelled a load, a resume or a change by its request id.
-            self.request.fail(RequestCancelled("Request cancelled"))
-        elif isinstance(outcome, BaseException):
-            self.request.fail(outcome)
-        elif isinstance(outcome, Outcome) and outcome.failure is not None:
-            self.request.fail(turn_failure(session_id, outcome.failure))
-        elif isinstance(outcome, Outcome):
-            self.request.answer(acp.PromptResponse(cast("acp.StopReason", outcome.stop_reason)))
-        else:
-            self.request.answer(outcome)
-
-
 class Incarnation:
     """One opening of a session, from its construction to the end of everything started for it.
 
     Attributes:
         turn: the turn machine; None until the session is constructed.
         conversation: what the turn works on; None until the session is constructed.
+        workspace: the stored directory, None for a session that was stored without one.
         team: the agents with their models and toolsets; stopped by the owner, also when setup failed half way.
         servers: the client's MCP servers, replaced as a whole by load and resume.
         generation: how many lists of servers this incarnation has had; it tells names of their tools apart.
@@ -127,6 +92,7 @@ class Incarnation:
         self.setup = setup
         self.turn: machines.Turn | None = None
         self.conversation: Conversation | None = None
+        self.workspace: str | None = None
         self.holder: Holder | None = None
         self.queued: Holder | None = None
         self.team: Team | None = None
@@ -166,12 +132,19 @@ class Incarnation:
     async def run(self) -> None:
         """Build, serve until `stop`, join everything, and end by exactly one of `drained` and `unresolved`."""
         try:
-            await self._live()
+            try:
+                await self._live()
+            except Exception:
+                log.exception("the owner of session %s failed", self.id)
+                with shielded(None, "what is left of a session is settled before it ends"):
+                    await self._collapse()
             if self.entry.machine.state == "absent":
                 return  # nothing after the event that freed the id
             with shielded(None, "a session joins its toolsets before it ends"):
                 await self._stop_toolsets()
             event = verdicts.verdict("session", self._children())
+            if event is None and self.toolset_error:
+                event = "unresolved"
             assert event is not None, "everything is joined, so the verdict is there"
             if event == "unresolved":
                 self.entry.error = "The session's cleanup failed: a toolset, server or terminal could not be stopped."
@@ -191,7 +164,7 @@ class Incarnation:
                 event = await self._build()
             if self.entry.machine.state != "constructing":
                 with shielded(None, "a construction that was closed leaves nothing behind"):
-                    await self.setup.abandon(self)
+                    await self._abandon()
             if event == "constructed" and self.entry.machine.state == "constructing":
                 self.turn = machines.Turn(key=self.id, record=self.connection.record)
             if event != "not_found" or self.entry.machine.state != "constructing":
@@ -203,6 +176,32 @@ class Incarnation:
             # Leaving the block joins every child.
         if not self.built.is_set():
             self.constructed("not_found")
+
+    async def _abandon(self) -> None:
+        try:
+            await self.setup.abandon(self)
+        except Exception as error:
+            # A row that stays is no resource that stays: the session ends as it would have.
+            log.error("session %s was given up and its row is still there: %s", self.id, wire_error(error))
+
+    async def _collapse(self) -> None:
+        """Bring the machines to rest after an error nobody foresaw; every task of this incarnation has ended.
+
+        The session keeps the failure, since nobody knows what was left undone. The connection and its other sessions
+        go on.
+        """
+        self.toolset_error = True
+        self.fire_session("setup_failed")
+        if not self.built.is_set():
+            self.request.fail(BackendError("The session could not be set up"))
+        for task in self.background:
+            if task.can("finished"):
+                task.fire("finished")
+        if self.turn is None or self.turn.state == "closed":
+            return
+        if self.holder is not None:
+            await self._settle(self.holder)
+        self.fire_turn("unresolved")
 
     async def _build(self) -> str:
         try:
@@ -263,16 +262,20 @@ class Incarnation:
                 holder.outcome = await holder.work(holder)
             except Exception as error:
                 holder.outcome = wire_error(error)
-        if holder.settle is not None:
-            with shielded(None, "a turn settles its calls and stores what was said before its slot is freed"):
-                try:
-                    await holder.settle()
-                except Exception as error:
-                    log.exception("a turn of session %s could not be settled", self.id)
-                    holder.outcome = wire_error(error)
+        with shielded(None, "a turn settles its calls and stores what was said before its slot is freed"):
+            await self._settle(holder)
         event = verdicts.verdict("turn", self._own_children(holder))
         assert event is not None, "the run is settled, so the verdict is there"
         self.fire_turn(event)
+
+    async def _settle(self, holder: Holder) -> None:
+        if holder.settle is None:
+            return
+        try:
+            await holder.settle()
+        except Exception as error:
+            log.exception("a turn of session %s could not be settled", self.id)
+            holder.outcome = wire_error(error)
 
     def _own_children(self, holder: Holder) -> dict[str, list[str]]:
         calls = holder.run.calls if holder.run is not None else []

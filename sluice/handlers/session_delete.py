@@ -36,6 +36,7 @@ def delete(connection: Connection, request: IncomingRequest) -> None:
         assert entry.removal is not None, "a session that is being removed has its joint work"
         entry.removal.attach(request)
         return
+    _check_tree(connection, entry)
     removal = entry.removal = Joint()
 
     def withdraw() -> None:
@@ -51,6 +52,29 @@ def delete(connection: Connection, request: IncomingRequest) -> None:
     else:
         entry.machine.fire("session/delete")
     removal.start(connection.tasks, lambda: _remove(connection, entry, removal))
+
+
+def _check_tree(connection: Connection, entry: Entry) -> None:
+    """Refuse by what is known of sessions that are open here; the rest is checked in the storage step.
+
+    Raises:
+        InvalidParams: the session is a child.
+        RefusedError: busy while a descendant is open; cleanup_failed for good when one could not be closed.
+    """
+    if entry.ancestors:
+        raise _child(entry.id)
+    for other in connection.entries.values():
+        if entry.id not in other.ancestors:
+            continue
+        if other.machine.state == "cleanup_failed":
+            raise refused(Refusal("cleanup_failed", -32603), entry.id, other.error)
+        raise refused(Refusal("busy", -32600), entry.id)
+
+
+def _child(session_id: str) -> InvalidParams:
+    return InvalidParams(
+        "A child session is deleted with its root", {"reason": "child_session", "sessionId": session_id}
+    )
 
 
 async def _remove(connection: Connection, entry: Entry, removal: Joint) -> object:
@@ -74,9 +98,7 @@ async def _storage_step(connection: Connection, entry: Entry) -> None:
         store = await connection.assembly.store()
         stored = await store.session(entry.id)
         if stored is not None and stored.parent_id is not None:
-            raise InvalidParams(
-                "A child session is deleted with its root", {"reason": "child_session", "sessionId": entry.id}
-            )
+            raise _child(entry.id)
         await store.delete_tree(entry.id)
     except BaseException:
         entry.machine.fire("not_removed")

@@ -23,12 +23,14 @@ from sluice.agent.permissions import Approval
 from sluice.handlers.answers import auth_required, not_found
 from sluice.handlers.assembly import Built, MissingCredentials
 from sluice.handlers.connection import Connection
+from sluice.handlers.initialization import advertised
 from sluice.handlers.mcp_servers import retire_servers, start_servers
-from sluice.handlers.replay import replay
+from sluice.handlers.replay import nested_ids, replay
 from sluice.handlers.session import Entry, Holder, Incarnation, Setup
 from sluice.handlers.session_config_options import modes_of, options_of
 from sluice.persistence.records import Item, SessionRecord
 from sluice.persistence.store import Store
+from sluice.wire.cleanup import shielded
 from sluice.wire.errors import InvalidParams
 from sluice.wire.peer import IncomingRequest
 
@@ -40,9 +42,17 @@ Reopen = acp.LoadSessionRequest | acp.ResumeSessionRequest
 def new(connection: Connection, request: IncomingRequest) -> None:
     """Start constructing a session under a fresh id."""
     params: acp.NewSessionRequest = decode_params("session/new", request.params)
+    construct_new(connection, request, params, params.cwd)
+
+
+def construct_new(
+    connection: Connection, request: IncomingRequest, params: acp.NewSessionRequest, workspace: str | None
+) -> None:
+    """Admit a new session. `workspace` is what is stored, None for none; `params.cwd` is where tools work."""
+    acp.check_transport_gates(params.mcp_servers, advertised(connection))
     entry = connection.entry(uuid.uuid4().hex)
     connection.decide("session/new", entry)
-    _construct(connection, entry, request, "session/new", NewSession(params))
+    _construct(connection, entry, request, "session/new", NewSession(params, workspace))
 
 
 def load(connection: Connection, request: IncomingRequest) -> None:
@@ -57,14 +67,24 @@ def resume(connection: Connection, request: IncomingRequest) -> None:
 
 def _reopen(connection: Connection, request: IncomingRequest, method: str) -> None:
     params: Reopen = decode_params(method, request.params)
+    reopen(connection, request, method, params)
+
+
+def reopen(
+    connection: Connection, request: IncomingRequest, method: str, params: Reopen, own_directory: str | None = None
+) -> None:
+    """Admit a load or resume. `own_directory` replaces the check of `params.cwd`: the stored directory is used, or
+    this one for a session that was stored without any.
+    """
+    acp.check_transport_gates(params.mcp_servers, advertised(connection))
     entry = connection.entry(params.session_id)
     decision = connection.decide(method, entry)
     if "session" in decision.fire:
-        _construct(connection, entry, request, method, StoredSession(params))
+        _construct(connection, entry, request, method, StoredSession(params, own_directory))
         return
     live = entry.live
     assert live is not None, "an open session has an incarnation"
-    holder = Holder(request, method, lambda held: _reconnect(live, held, params))
+    holder = Holder(request, method, lambda held: _reconnect(live, held, params, own_directory))
     request.on_cancel = holder.scope.cancel
     live.fire_turn(method)
     live.hold(holder)
@@ -90,8 +110,9 @@ def _construct(connection: Connection, entry: Entry, request: IncomingRequest, m
 class NewSession:
     """What session/new does beyond what every construction does."""
 
-    def __init__(self, params: acp.NewSessionRequest) -> None:
+    def __init__(self, params: acp.NewSessionRequest, workspace: str | None) -> None:
         self.params = params
+        self.workspace = workspace
         self.stored = False
 
     async def build(self, live: Incarnation) -> str:
@@ -100,9 +121,10 @@ class NewSession:
         cwd = await existing_directory(params.cwd)
         store = await live.connection.assembly.store()
         built = await make_team(live, cwd, params.additional_directories)
-        record = SessionRecord(live.id, time.time(), cwd=cwd, agent=built.team.current)
+        workspace = cwd if self.workspace is not None else None
+        record = SessionRecord(live.id, time.time(), cwd=workspace, agent=built.team.current)
         live.servers = await start_servers(live, params.mcp_servers, cwd)
-        open_conversation(live, store, Stored(record), built)
+        open_conversation(live, store, Stored(record, cwd), built)
         live.talk.roots = tuple(params.additional_directories)
         await store.add_session(record)
         self.stored = True
@@ -122,8 +144,9 @@ class NewSession:
 class StoredSession:
     """What load and resume do when the session is not open here."""
 
-    def __init__(self, params: Reopen) -> None:
+    def __init__(self, params: Reopen, own_directory: str | None) -> None:
         self.params = params
+        self.own_directory = own_directory
 
     async def build(self, live: Incarnation) -> str:
         """Find the row, check the workspace, make a new team, start the servers; load then replays."""
@@ -133,9 +156,10 @@ class StoredSession:
         if record is None:
             live.setup_error = not_found(params.session_id)
             return "not_found"
-        cwd = await same_directory(record.cwd, params.cwd)
+        live.entry.ancestors = tuple(await store.ancestors(record.id))
+        cwd = await _directory(record.cwd, params.cwd, self.own_directory)
         built = await make_team(live, cwd, params.additional_directories)
-        stored = Stored(record, await store.items(record.id))
+        stored = Stored(record, cwd, await store.items(record.id))
         live.servers = await start_servers(live, params.mcp_servers, cwd)
         open_conversation(live, store, stored, built)
         live.talk.roots = tuple(params.additional_directories)
@@ -178,9 +202,10 @@ async def make_team(live: Incarnation, cwd: str, roots: Sequence[str]) -> Built:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What the store has of a session."""
+    """What the store has of a session, and the directory its tools work in."""
 
     record: SessionRecord
+    cwd: str
     items: Sequence[Item] = ()
 
 
@@ -191,9 +216,10 @@ def open_conversation(live: Incarnation, store: Store, stored: Stored, built: Bu
     async def append(new_items: Sequence[Item]) -> Sequence[int]:
         return await store.append(record.id, new_items)
 
+    live.workspace = record.cwd
     live.conversation = Conversation(
         session_id=record.id,
-        cwd=record.cwd or "",
+        cwd=stored.cwd,
         team=built.team,
         append=append,
         items=list(stored.items),
@@ -212,24 +238,34 @@ def offer_tools(live: Incarnation) -> None:
 
 async def send_history(live: Incarnation) -> None:
     """Replay a copy taken now; rows added later are not mixed in (session.load.captured-copy)."""
-    for notification in replay(live.id, list(live.talk.items)):
+    items = list(live.talk.items)
+    store = await live.connection.assembly.store()
+    nested: dict[str, Sequence[Item]] = {}
+    unread = nested_ids(items)
+    while unread:
+        child = unread.pop()
+        if child not in nested:
+            nested[child] = await store.items(child)
+            unread += nested_ids(nested[child])
+    for notification in replay(live.id, items, nested):
         await live.connection.peer.notify("session/update", notification)
 
 
 # --- reconnecting to an open session ----------------------------------------------------------------------------
 
 
-async def _reconnect(live: Incarnation, holder: Holder, params: Reopen) -> Any:
+async def _reconnect(live: Incarnation, holder: Holder, params: Reopen, own_directory: str | None) -> Any:
     """Replace servers and roots of an idle session; a failure before the replacement changes nothing."""
     talk = live.talk
-    await same_directory(talk.cwd, params.cwd)
+    await _directory(live.workspace, params.cwd, own_directory)
     fresh = await start_servers(live, params.mcp_servers, talk.cwd)
-    old = [server for server in live.servers if server not in fresh]
-    live.servers = [*old, *fresh]
-    talk.roots = tuple(params.additional_directories)
-    await retire_servers(old)
-    live.servers = [*(server for server in old if server.machine.state == "failed"), *fresh]
-    offer_tools(live)
+    with shielded(None, "servers and roots are replaced as a whole; stopping the old ones is bounded"):
+        old = live.servers
+        live.servers = [*old, *fresh]
+        talk.roots = tuple(params.additional_directories)
+        await retire_servers(old)
+        live.servers = [*(server for server in old if server.machine.state == "failed"), *fresh]
+        offer_tools(live)
     if isinstance(params, acp.LoadSessionRequest):
         try:
             await send_history(live)
@@ -250,6 +286,13 @@ async def existing_directory(cwd: str) -> str:
     if not await anyio.to_thread.run_sync(Path(cleaned).is_dir):
         raise InvalidParams("cwd is not an existing directory", {"path": "$.cwd"})
     return cleaned
+
+
+async def _directory(stored: str | None, given: str, own: str | None) -> str:
+    """Where the tools of a reopened session work; `own` is for callers in this process that name no directory."""
+    if own is None:
+        return await same_directory(stored, given)
+    return stored if stored is not None else await existing_directory(own)
 
 
 async def same_directory(stored: str | None, given: str) -> str:

@@ -116,9 +116,9 @@ async def _turn_with_a_running_command(server: ProcessServer, cwd: Path) -> tupl
     prompt = await server.client.send("session/prompt", sessionId=session, prompt=[{"type": "text", "text": "x"}])
     await server.client.allow()
     with anyio.fail_after(10):
-        while not (cwd / "started").exists():
+        while len(children := descendants(server.process.pid)) < 3:  # the shell and both its commands
             await anyio.sleep(0.01)
-    return session, prompt, descendants(server.process.pid)
+    return session, prompt, children
 
 
 RUNNING = calls(call("shell", cmd="touch started; sleep 600 & sleep 600", timeout=900))
