@@ -21,13 +21,9 @@ AREA = area(
     deferred={
         "cli.serve-acp.team-file": "command line: no test carries it yet",
         "cli.serve-acp.registry-ref": "command line: no test carries it yet",
-        "cli.serve-acp.missing-argument": "command line: no test carries it yet",
-        "cli.serve-acp.no-safety-flag": "command line: no test carries it yet",
         "cli.serve-acp.runtime-flags": "command line: no test carries it yet",
         "cli.docs.reference": "command line: no test carries it yet",
         "cli.docs.editor-guide": "command line: no test carries it yet",
         "cli.docs.host-example": "command line: no test carries it yet",
-        "cli.env.prefix": "command line: no test carries it yet",
-        "cli.diagrams.command": "command line: no test carries it yet",
     },
 )
