@@ -41,7 +41,8 @@ class Turn(Machine):
     session_set_mode = Event(idle.to(configuring), name="session/set_mode")
     session_set_config_option = Event(idle.to(configuring), name="session/set_config_option")
     # `drained` and `unresolved` free the slot; VERDICTS chooses between them. Neither has a row for what it cannot
-    # meet: nothing is unresolved while configuring, because idle had nothing unresolved and no work ran since.
+    # meet: nothing is unresolved while configuring, because idle had nothing unresolved and no work ran since. (That
+    # is why a session may become open only when none of its MCP servers is still connecting or retiring.)
     drained = Event(
         idle.from_(reconnecting, configuring, busy, draining) | queued.to(busy) | closing.to(closed),
         name="drained",
