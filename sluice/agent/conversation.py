@@ -7,27 +7,15 @@ from dataclasses import dataclass, field, replace
 
 import anyio
 
+from sluice.agent.books import Books
 from sluice.agent.permissions import Approval
 from sluice.agent.team import Team
-from sluice.persistence.records import Item, Usage
+from sluice.persistence.records import Item
 
 __all__ = ["Books", "Conversation"]
 
 Append = Callable[[Sequence[Item]], Awaitable[Sequence[int]]]
 """Stores items in order and returns their positions; the items are safe once it returns."""
-
-
-@dataclass(slots=True)
-class Books:
-    """Tokens and money of the root conversation. `context_tokens` is what the next call carries; `cost` is USD."""
-
-    context_tokens: int = 0
-    cost: float = 0.0
-
-    def add(self, usage: Usage) -> None:
-        """Take the books of one model call: the context is replaced, the cost only grows."""
-        self.context_tokens = usage.input_tokens + usage.output_tokens
-        self.cost += usage.cost or 0.0
 
 
 @dataclass(slots=True)
@@ -47,6 +35,15 @@ class Conversation:
     approval: Approval = field(default_factory=Approval)
     books: Books = field(default_factory=Books)
     title: str | None = None
+
+    def switch_agent(self, name: str) -> None:
+        """Let another agent of the team go on with this history.
+
+        Its window is unknown until it has been asked once (usage-cost.limit.agent-switch-unknown).
+        """
+        if name != self.team.current:
+            self.team.current = name
+            self.books.limit = None
 
     async def add(self, *items: Item) -> None:
         """Store items, then remember them. Raises what the store raises; nothing is remembered then.

@@ -116,8 +116,8 @@ class Run:
             Call(record, agent.tools.get(record.name), talk.cwd, self.ports.note) for record in message.tool_calls
         ]
         if response.usage is not None:
-            talk.books.add(response.usage)
-            await self.ports.sink(UsageChanged(talk.books.context_tokens, agent.model.context_size, talk.books.cost))
+            talk.books.observe(response.usage, agent.model.context_size)
+            await self.ports.sink(UsageChanged(talk.books.context_tokens, talk.books.limit, talk.books.cost))
         return response
 
     def _detect_loop(self, response: ModelResponse, limit: int) -> None:

@@ -47,7 +47,6 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
         "budgets": "named ceilings",
         "flavors": "patches of the file",
         "evaluators": "evaluators for hooks",
-        "commands": "named groups of slash commands",
         "routing": "routing by hooks",
     },
     "runtime": {
@@ -60,8 +59,6 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
         "add_date": "the date in the prompt",
         "add_environment_info": "facts about the machine in the prompt",
         "add_prompt_files": "prompt files in the prompt",
-        "commands": "slash commands",
-        "use_commands": "groups of slash commands",
         "num_history_items": "sending only the newest part of the history",
         "fallback": "models to fall back to",
         "subagents": "delegation that does not wait",

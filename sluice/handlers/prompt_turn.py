@@ -6,16 +6,20 @@ Specification page: https://agentclientprotocol.com/protocol/prompt-turn.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from sluice import acp
 from sluice.acp.validation import decode_notification, decode_params
 from sluice.agent.events import Event
 from sluice.agent.loop import Ports, Run
 from sluice.agent.outcome import Failure, Outcome
+from sluice.handlers import command_turn, slash_commands
 from sluice.handlers.connection import Connection
 from sluice.handlers.content import user_message
-from sluice.handlers.initialization import advertised
+from sluice.handlers.initialization import commands_of
 from sluice.handlers.session import Holder, Incarnation
+from sluice.handlers.session_config_options import post_options
+from sluice.handlers.slash_commands import Typed
 from sluice.handlers.tool_calls import ClientPermission
 from sluice.handlers.updates import update_of
 from sluice.persistence.errors import StoreError
@@ -35,14 +39,15 @@ MAX_TITLE = 50
 def prompt(connection: Connection, request: IncomingRequest) -> None:
     """Admit a prompt: it holds the slot now, or waits while a cancelled turn is draining."""
     params: acp.PromptRequest = decode_params("session/prompt", request.params)
-    acp.check_prompt_gates(params, advertised(connection))
+    acp.check_prompt_gates(params, commands_of(connection))
     entry = connection.entry(params.session_id)
     connection.decide("session/prompt", entry)
     live = entry.live
     assert live is not None and live.turn is not None, "an open session has an incarnation with a turn"
+    typed = slash_commands.read(live.talk, params.prompt)
     # No await between the look-up and this event: admitted or refused, never half.
     live.turn.fire("session/prompt")
-    holder = Holder(request, "session/prompt", lambda held: _work(live, held, params))
+    holder = Holder(request, "session/prompt", lambda held: _work(live, held, params.prompt, typed))
 
     def withdraw() -> None:
         # A session/cancel that names this prompt only: it reaches the queued prompt while there is one.
@@ -69,9 +74,24 @@ def cancel(connection: Connection, params: bytes) -> None:
         entry.live.fire_turn("session/cancel")
 
 
-async def _work(live: Incarnation, holder: Holder, params: acp.PromptRequest) -> Outcome:
-    message = user_message(params.prompt)
-    run = holder.run = Run(live.talk, _ports(live))
+async def _work(
+    live: Incarnation, holder: Holder, blocks: Sequence[acp.ContentBlock], typed: Typed | None
+) -> Outcome:
+    ports = _ports(live)
+    await live.notify(slash_commands.commands_of(live.talk))
+    if typed is not None and typed.config is None:
+        return await command_turn.usage(live, ports.sink)
+    if typed is not None and typed.config is not None:
+        if typed.config.agent:
+            await command_turn.switch_agent(live, typed.config.agent)
+        blocks = slash_commands.instructed(typed)
+        if not blocks:
+            return Outcome()
+    return await _chat(live, holder, user_message(blocks), ports)
+
+
+async def _chat(live: Incarnation, holder: Holder, message: Message, ports: Ports) -> Outcome:
+    run = holder.run = Run(live.talk, ports)
     holder.settle = lambda: _settle(live, run)
     try:
         return await run.run(message)
@@ -119,8 +139,9 @@ async def _settle(live: Incarnation, run: Run) -> None:
         title=talk.title,
         grants=tuple(sorted(talk.approval.grants)),
         context_tokens=talk.books.context_tokens,
-        cost=talk.books.cost,
+        cost=talk.books.own_cost,
     )
+    post_options(live)
 
 
 def _name(live: Incarnation, message: Message) -> None:

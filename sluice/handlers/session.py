@@ -79,6 +79,7 @@ class Incarnation:
         team: the agents with their models and toolsets; stopped by the owner, also when setup failed half way.
         servers: the client's MCP servers, replaced as a whole by load and resume.
         generation: how many lists of servers this incarnation has had; it tells names of their tools apart.
+        shown_options: the options as the client was told them last.
         built: set when setup has ended, however; waiters read the recorded results, never the machine.
         stop: set by closing; the owner then leaves its task group.
         ending: the joint work of close.
@@ -100,6 +101,7 @@ class Incarnation:
         self.generation = 0
         self.background: list[machines.Background] = []
         self.terminals: list[machines.Terminal] = []
+        self.shown_options: list[acp.SessionConfigOption] = []
         self.build_scope = anyio.CancelScope()
         self.built = anyio.Event()
         self.stop = anyio.Event()

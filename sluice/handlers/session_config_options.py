@@ -6,6 +6,7 @@ session is idle, which deviates from the page on purpose: a setting never change
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from sluice import acp
@@ -13,9 +14,18 @@ from sluice.acp.validation import decode_params
 from sluice.handlers.connection import Connection
 from sluice.handlers.session import Holder, Incarnation
 from sluice.wire.errors import InvalidParams
-from sluice.wire.peer import IncomingRequest
+from sluice.wire.peer import ConnectionLost, IncomingRequest
 
-__all__ = ["MODES", "change_mode", "modes_of", "options_of", "set_config_option"]
+__all__ = [
+    "MODES",
+    "change_mode",
+    "modes_of",
+    "options_of",
+    "post_options",
+    "set_config_option",
+    "shown_options",
+    "tell_options",
+]
 
 MODES = (
     acp.SessionMode("default", "Default", "Read-only tools run; every other call is asked about."),
@@ -47,6 +57,26 @@ def options_of(incarnation: Incarnation) -> list[acp.SessionConfigOption]:
     ]
 
 
+def shown_options(live: Incarnation) -> list[acp.SessionConfigOption]:
+    """All options, remembered as what the client has been told."""
+    live.shown_options = options_of(live)
+    return live.shown_options
+
+
+async def tell_options(live: Incarnation) -> None:
+    """Send the options when they differ from what the client was told last (config-options.notify.boundaries)."""
+    if live.shown_options != options_of(live):
+        await live.notify(acp.ConfigOptionUpdate(shown_options(live)))
+
+
+def post_options(live: Incarnation) -> None:
+    """The same at the end of a turn, where nothing may wait for the client."""
+    if live.shown_options != options_of(live):
+        update = acp.ConfigOptionUpdate(shown_options(live))
+        with suppress(ConnectionLost):
+            live.connection.peer.post("session/update", acp.SessionNotification(live.id, update))
+
+
 def _mode(incarnation: Incarnation) -> str:
     mode = incarnation.talk.approval.mode
     return mode if any(mode == known.id for known in MODES) else "strict"
@@ -66,7 +96,7 @@ async def _set(live: Incarnation, params: acp.SetSessionConfigOptionRequest) -> 
     if not isinstance(params.value, str) or params.type == "boolean":
         raise InvalidParams("This option takes one of its listed values", {"path": "$.value", "sessionId": live.id})
     await change_mode(live, params.value)
-    return acp.SetSessionConfigOptionResponse(options_of(live))
+    return acp.SetSessionConfigOptionResponse(shown_options(live))
 
 
 def reserve(connection: Connection, request: IncomingRequest, method: str, session_id: str, work: Any) -> None:
@@ -92,4 +122,4 @@ async def change_mode(live: Incarnation, mode: str) -> None:
     await store.update_session(live.id, mode=mode)
     live.talk.approval.mode = mode
     await live.notify(acp.CurrentModeUpdate(mode))
-    await live.notify(acp.ConfigOptionUpdate(options_of(live)))
+    await tell_options(live)

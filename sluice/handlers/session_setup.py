@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,8 @@ import anyio.to_thread
 
 from sluice import acp
 from sluice.acp.validation import decode_params
-from sluice.agent.conversation import Books, Conversation
+from sluice.agent.books import Books, usages
+from sluice.agent.conversation import Conversation
 from sluice.agent.permissions import Approval
 from sluice.handlers.answers import auth_required, not_found
 from sluice.handlers.assembly import Built, MissingCredentials
@@ -27,7 +28,8 @@ from sluice.handlers.initialization import advertised
 from sluice.handlers.mcp_servers import retire_servers, start_servers
 from sluice.handlers.replay import nested_ids, replay
 from sluice.handlers.session import Entry, Holder, Incarnation, Setup
-from sluice.handlers.session_config_options import modes_of, options_of
+from sluice.handlers.session_config_options import modes_of, shown_options
+from sluice.handlers.slash_commands import commands_of
 from sluice.persistence.records import Item, SessionRecord
 from sluice.persistence.store import Store
 from sluice.wire.cleanup import shielded
@@ -137,8 +139,10 @@ class NewSession:
             await store.delete_tree(live.id)
 
     def result(self, live: Incarnation) -> tuple[Any, list[tuple[str, Any]]]:
-        """The id, the modes and the options."""
-        return acp.NewSessionResponse(live.id, modes_of(live), options_of(live)), []
+        """The id, the modes and the options; the commands directly behind them, now that the client knows the id."""
+        commands = acp.SessionNotification(live.id, commands_of(live.talk))
+        result = acp.NewSessionResponse(live.id, modes_of(live), shown_options(live))
+        return result, [("session/update", commands)]
 
 
 class StoredSession:
@@ -159,12 +163,14 @@ class StoredSession:
         live.entry.ancestors = tuple(await store.ancestors(record.id))
         cwd = await _directory(record.cwd, params.cwd, self.own_directory)
         built = await make_team(live, cwd, params.additional_directories)
-        stored = Stored(record, cwd, await store.items(record.id))
+        items, children = await store.items(record.id), await spent_by_children(store, record.id)
+        stored = Stored(record, cwd, items, children)
         live.servers = await start_servers(live, params.mcp_servers, cwd)
         open_conversation(live, store, stored, built)
         live.talk.roots = tuple(params.additional_directories)
         if isinstance(params, acp.LoadSessionRequest):
             await send_history(live)
+        await live.notify(commands_of(live.talk))
         return "constructed"
 
     async def abandon(self, live: Incarnation) -> None:
@@ -178,8 +184,8 @@ class StoredSession:
 def setup_result(live: Incarnation, params: Reopen) -> Any:
     """The result of load or resume."""
     if isinstance(params, acp.LoadSessionRequest):
-        return acp.LoadSessionResponse(modes_of(live), options_of(live))
-    return acp.ResumeSessionResponse(modes_of(live), options_of(live))
+        return acp.LoadSessionResponse(modes_of(live), shown_options(live))
+    return acp.ResumeSessionResponse(modes_of(live), shown_options(live))
 
 
 async def make_team(live: Incarnation, cwd: str, roots: Sequence[str]) -> Built:
@@ -207,11 +213,20 @@ class Stored:
     record: SessionRecord
     cwd: str
     items: Sequence[Item] = ()
+    children: Mapping[str, float] = field(default_factory=dict)
+
+
+async def spent_by_children(store: Store, session_id: str) -> dict[str, float]:
+    """What each stored session below this one has cost, in USD (usage-cost.cost.restored-descendants)."""
+    records = [await store.session(name) for name in await store.descendants(session_id)]
+    return {record.id: record.cost for record in records if record is not None}
 
 
 def open_conversation(live: Incarnation, store: Store, stored: Stored, built: Built) -> None:
     """Put together what the turn works on."""
     record = stored.record
+    if record.agent in built.team.agents:
+        built.team.current = record.agent
 
     async def append(new_items: Sequence[Item]) -> Sequence[int]:
         return await store.append(record.id, new_items)
@@ -224,7 +239,13 @@ def open_conversation(live: Incarnation, store: Store, stored: Stored, built: Bu
         append=append,
         items=list(stored.items),
         approval=Approval(mode=record.mode or built.default_mode, team=built.rules, grants=set(record.grants)),
-        books=Books(record.context_tokens, record.cost),
+        books=Books(
+            record.context_tokens,
+            record.cost,
+            built.team.agent.model.context_size,
+            dict(stored.children),
+            sum(used.input_tokens + used.output_tokens for used in usages(stored.items)),
+        ),
         title=record.title,
     )
     offer_tools(live)
@@ -274,6 +295,7 @@ async def _reconnect(live: Incarnation, holder: Holder, params: Reopen, own_dire
             holder.method = "setup_failed"
             live.fire_session("setup_failed")
             raise
+    await live.notify(commands_of(live.talk))
     return setup_result(live, params)
 
 

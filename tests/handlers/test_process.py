@@ -102,8 +102,8 @@ async def test_a_kill_in_the_middle_of_a_streamed_turn_loses_nothing_that_was_co
             client = server.client
             await client.initialize()
             await client.result("session/load", sessionId=session, cwd=str(tmp_path), mcpServers=[])
-            assert [u["sessionUpdate"] for u in client.updates()] == ["user_message_chunk", "tool_call"]
-            assert client.updates()[1]["status"] == "completed"
+            assert [u["sessionUpdate"] for u in client.told()] == ["user_message_chunk", "tool_call"]
+            assert client.told()[1]["status"] == "completed"
             assert (await client.prompt(session, "go on"))["result"] == {"stopReason": "end_turn"}
             roles = [m["role"] for m in model.requests[2].messages[1:]]
             assert roles == ["user", "assistant", "tool", "user"]

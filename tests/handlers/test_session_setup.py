@@ -62,7 +62,7 @@ async def test_a_load_in_a_new_process_replays_the_conversation_and_goes_on_with
             await client.initialize()
             response = await client.call("session/load", sessionId=session, cwd=str(tmp_path), mcpServers=[])
             assert set(response["result"]) == {"modes", "configOptions"} and client.log[-1] == response
-            kinds = [u["sessionUpdate"] for u in client.updates(session)]
+            kinds = [u["sessionUpdate"] for u in client.told(session)]
             assert kinds == ["user_message_chunk", "agent_message_chunk", "tool_call", "agent_message_chunk"]
             texts = [u["content"]["text"] for u in client.updates(session) if u["sessionUpdate"].endswith("chunk")]
             assert texts == ["hello", "first ", "second"]
@@ -93,7 +93,7 @@ async def test_a_resume_sends_no_history_and_keeps_the_context(tmp_path: Path) -
         async with serving(file, tmp_path / "s.db") as server:
             await server.client.initialize()
             await server.client.result("session/resume", sessionId=session, cwd=str(tmp_path))
-            assert server.client.updates() == []
+            assert server.client.told() == []
             await server.client.prompt(session, "again")
             assert [m["content"] for m in model.requests[1].messages[1:]] == ["hello", "one", "again"]
 
@@ -240,10 +240,10 @@ async def test_a_mode_change_is_told_stored_and_in_force(tmp_path: Path) -> None
     async with on_stage(tmp_path, calls(call("think", thought="x")), text("ok")) as stage:
         client = stage.client
         assert await client.result("session/set_mode", sessionId=stage.session, modeId="strict") == {}
-        kinds = [u["sessionUpdate"] for u in client.updates()]
+        kinds = [u["sessionUpdate"] for u in client.told()]
         assert kinds == ["current_mode_update", "config_option_update"]
         await client.result("session/set_mode", sessionId=stage.session, modeId="strict")
-        assert len(client.updates()) == 2
+        assert len(client.told()) == 2
         prompt = await client.send("session/prompt", sessionId=stage.session, prompt=[{"type": "text", "text": "1"}])
         await client.allow()
         await client.answer(prompt)

@@ -179,6 +179,15 @@ class Client:
             if session in (None, p["sessionId"]) and kind in (None, p["update"]["sessionUpdate"])
         ]
 
+    def told(self, session: str | None = None) -> list[Json]:
+        """The updates without the lists of commands, which come at every boundary."""
+        return [u for u in self.updates(session) if u["sessionUpdate"] != "available_commands_update"]
+
+    def commands(self, session: str | None = None) -> list[str]:
+        """The names of the commands in the newest list."""
+        newest = self.updates(session, "available_commands_update")[-1]
+        return [command["name"] for command in newest["availableCommands"]]
+
     def text(self, session: str | None = None) -> str:
         """All visible answer text so far."""
         return "".join(u["content"]["text"] for u in self.updates(session, "agent_message_chunk"))
