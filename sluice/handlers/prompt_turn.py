@@ -16,7 +16,7 @@ from sluice.agent.outcome import Failure, Outcome
 from sluice.handlers import command_turn, slash_commands
 from sluice.handlers.connection import Connection
 from sluice.handlers.content import user_message
-from sluice.handlers.initialization import commands_of
+from sluice.handlers.initialization import advertised
 from sluice.handlers.session import Holder, Incarnation
 from sluice.handlers.session_config_options import post_options
 from sluice.handlers.slash_commands import Typed
@@ -39,7 +39,7 @@ MAX_TITLE = 50
 def prompt(connection: Connection, request: IncomingRequest) -> None:
     """Admit a prompt: it holds the slot now, or waits while a cancelled turn is draining."""
     params: acp.PromptRequest = decode_params("session/prompt", request.params)
-    acp.check_prompt_gates(params, commands_of(connection))
+    acp.check_prompt_gates(params, advertised(connection))
     entry = connection.entry(params.session_id)
     connection.decide("session/prompt", entry)
     live = entry.live
