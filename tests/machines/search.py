@@ -53,9 +53,9 @@ class Walk:
         start = composition.initial()
         self.numbers: dict[Key, int] = {start: 0}
         self.order: list[Key] = [start]
-        self.parent = array("l", [-1])
+        self.parent = array("i", [-1])
         self.label: list[str] = [""]
-        self.sources, self.targets = array("l"), array("l")
+        self.sources, self.targets = array("i"), array("i")
         self.progress = array("b")
         self.depth = 0
 
@@ -101,13 +101,13 @@ class Walk:
 
     def reaching(self, goals: list[bool], *, only_progress: bool) -> list[bool]:
         """Which states have a path to a goal, over all edges or over progress alone."""
-        start = array("l", bytes(array("l").itemsize * (len(self.order) + 1)))
+        start = array("i", bytes(array("i").itemsize * (len(self.order) + 1)))
         for target, progress in zip(self.targets, self.progress, strict=True):
             start[target + 1] += progress or not only_progress
         for number in range(len(self.order)):
             start[number + 1] += start[number]
-        fill = array("l", start)
-        before = array("l", bytes(array("l").itemsize * start[-1]))
+        fill = array("i", start)
+        before = array("i", bytes(array("i").itemsize * start[-1]))
         for source, target, progress in zip(self.sources, self.targets, self.progress, strict=True):
             if progress or not only_progress:
                 before[fill[target]] = source
