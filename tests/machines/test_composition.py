@@ -277,5 +277,5 @@ class Composed(RuleBasedStateMachine):
 
 TestComposed = pytest.mark.requirement("machines.tests.property")(Composed.TestCase)
 TestComposed.settings = settings(
-    max_examples=150, stateful_step_count=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=100, stateful_step_count=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
