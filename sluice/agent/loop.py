@@ -51,12 +51,16 @@ STOP_REASONS = {"length": "max_tokens", "refusal": "refusal"}
 
 @dataclass(slots=True)
 class Ports:
-    """The way out of a run: `sink` waits for room, `post` never waits (for the few reports of a drain)."""
+    """The way out of a run: `sink` waits for room, `post` never waits (for the few reports of a drain).
+
+    `owner` is the id of the background task that the run is, "" for the foreground turn.
+    """
 
     sink: Sink
     post: Callable[[Event], None]
     permission: PermissionPort
     note: Callable[[Transition], None] | None = None
+    owner: str = ""
 
 
 @dataclass(slots=True)
@@ -196,7 +200,7 @@ class Run:
         talk = self.conversation
         call.machine.fire("start")
         await self.ports.sink(call.report())
-        context = ToolContext(talk.session_id, call.record.id, talk.cwd, talk.roots)
+        context = ToolContext(talk.session_id, call.record.id, talk.cwd, talk.roots, self.ports.owner)
         try:
             result = await call.tool.run(call.arguments, context)
         except ToolFailure as failure:

@@ -16,18 +16,25 @@ from sluice.persistence.records import Message, ToolCallRecord, Usage
 __all__ = [
     "ApprovalAnswer",
     "Delta",
+    "Elicitation",
+    "ElicitationAnswer",
     "Files",
+    "FormQuestion",
     "Model",
     "ModelError",
     "ModelRequest",
     "ModelResponse",
     "PermissionPort",
+    "Terminal",
+    "TerminalCommand",
+    "TerminalOutcome",
     "Tool",
     "ToolContext",
     "ToolFailure",
     "ToolResult",
     "ToolSpec",
     "Toolset",
+    "UrlQuestion",
 ]
 
 
@@ -152,12 +159,16 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """Where a call runs. `cwd` and `roots` are absolute paths; `call_id` is the id of the tool call."""
+    """Where a call runs. `cwd` and `roots` are absolute paths; `call_id` is the id of the tool call.
+
+    `owner` is the id of the background task that made the call, "" for the foreground turn.
+    """
 
     session_id: str
     call_id: str
     cwd: str
     roots: tuple[str, ...] = ()
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,4 +262,93 @@ class Files(Protocol):
 
     async def write_text_file(self, path: str, content: str) -> None:
         """Replace or create the file. Raises ToolFailure."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalCommand:
+    """A command for the client's terminal.
+
+    `argv` is the program and its arguments, no shell line. `cwd` is absolute. `env` holds overrides only: what it
+    does not name, the client chooses. `timeout` is in seconds and begins when the terminal is there.
+    """
+
+    argv: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str]
+    timeout: float
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalOutcome:
+    """How a command in the client's terminal ended.
+
+    `exit_code` and `signal` are both None when the time was up (`timed_out`), or when the client did not say.
+    `output` is the end of what the command printed; `truncated` says that its beginning is missing.
+    """
+
+    output: str
+    exit_code: int | None = None
+    signal: str | None = None
+    timed_out: bool = False
+    truncated: bool = False
+
+
+class Terminal(Protocol):
+    """Runs commands at the client. Nothing is ever run on the agent's host instead."""
+
+    async def run(self, command: TerminalCommand, context: ToolContext) -> TerminalOutcome:
+        """Run one command to its end or its timeout, and give the terminal back whatever happens.
+
+        Cancelling ends the command and releases the terminal, within a few seconds, before the cancellation goes on.
+
+        Raises:
+            ToolFailure: it could not be run, or nobody knows how it ended; the text says which.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FormQuestion:
+    """A form for a person. `schema` is a JSON schema of type object, flat; see docs/elicitation.md for the subset."""
+
+    message: str
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class UrlQuestion:
+    """A page for a person to visit, for what must not go through a form. Nothing here ever opens it."""
+
+    message: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class ElicitationAnswer:
+    """What a person answered.
+
+    `content` is there only for an accepted form, and fits its schema. An accepted page is a consent to open it, no
+    more. `reason` says why a question was declined without a person's answer, "" when a person answered.
+    """
+
+    action: Literal["accept", "decline", "cancel"]
+    content: Mapping[str, Any] | None = None
+    reason: str = ""
+
+
+class Elicitation(Protocol):
+    """Asks a person at the client. Everything that is no clear answer is a decline; it never raises for one."""
+
+    async def elicit(self, question: FormQuestion | UrlQuestion, owner: ToolContext | None) -> ElicitationAnswer:
+        """Ask on behalf of one tool call. Cancelling the await withdraws the question.
+
+        Args:
+            question: what to ask.
+            owner: the call it is asked for. None when there is not exactly one; then the question is declined.
+        """
+        ...
+
+    def withdraw(self, owner: ToolContext) -> None:
+        """End the open questions of a call that has ended, for those who ask from another task than the call's."""
         ...

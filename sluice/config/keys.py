@@ -32,7 +32,7 @@ TOOLSET_OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "allow_list": tuple[PathEntry, ...],
         "deny_list": tuple[PathEntry, ...],
     },
-    "shell": {"env": dict[str, str]},
+    "shell": {"env": dict[str, str], "sudo_askpass": bool},
     "think": {},
     "todo": {"shared": bool},
 }

@@ -18,7 +18,7 @@ import anyio
 import anyio.to_thread
 
 from sluice.agent.permissions import Rules
-from sluice.agent.ports import Model, ToolFailure
+from sluice.agent.ports import Elicitation, Model, Terminal, ToolFailure
 from sluice.agent.team import Agent, Team
 from sluice.handlers.answers import wire_error
 from sluice.wire.errors import BackendError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sluice.config.schema import AgentFile
     from sluice.persistence.store import Store
 
-__all__ = ["Assembly", "Built", "MissingCredentials", "Options"]
+__all__ = ["Assembly", "Built", "ClientSide", "MissingCredentials", "Options"]
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +60,14 @@ class MissingCredentials(Exception):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.text = text
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSide:
+    """What a session's tools use at its client; None for what the client does not offer."""
+
+    terminal: Terminal | None = None
+    elicitation: Elicitation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,23 +189,30 @@ class Assembly:
 
     # --- teams ------------------------------------------------------------------------------------------------
 
-    async def team(self, cwd: str, roots: Sequence[str]) -> Built:
+    async def team(self, cwd: str, roots: Sequence[str], client: ClientSide | None = None) -> Built:
         """A new team from the agent file as it is now; nothing of it is started.
+
+        `client` is what its tools use at the client, None for nothing.
 
         Raises:
             MissingCredentials: keys are missing.
             BackendError: the file, a model or a toolset is not usable.
         """
         file = await self._load()
-        return await anyio.to_thread.run_sync(partial(self._build, file, cwd, tuple(roots)))
+        return await anyio.to_thread.run_sync(partial(self._build, file, cwd, tuple(roots), client or ClientSide()))
 
-    def _build(self, file: AgentFile, cwd: str, roots: tuple[str, ...]) -> Built:
+    def _build(self, file: AgentFile, cwd: str, roots: tuple[str, ...], client: ClientSide) -> Built:
         from sluice.tools import ToolsetSetup, build
 
         if missing := self._missing(file):
             raise MissingCredentials(missing)
         setup = ToolsetSetup(
-            cwd=cwd, env=os.environ, roots=roots, config_dir=self.options.agent_file.resolve().parent
+            cwd=cwd,
+            env=os.environ,
+            roots=roots,
+            config_dir=self.options.agent_file.resolve().parent,
+            terminal=client.terminal,
+            elicitation=client.elicitation,
         )
         agents = {}
         for name, config in file.agents.items():

@@ -22,6 +22,7 @@ from sluice.handlers.answers import refused, wire_error
 from sluice.handlers.holder import Holder
 from sluice.handlers.joint import Joint
 from sluice.handlers.mcp_servers import retire_servers
+from sluice.handlers.terminals import ClientTerminals
 from sluice.machines import answers, coupling, verdicts
 from sluice.wire.cleanup import shielded
 from sluice.wire.errors import BackendError, RequestCancelled
@@ -100,7 +101,7 @@ class Incarnation:
         self.servers: list[McpToolset] = []
         self.generation = 0
         self.background: list[machines.Background] = []
-        self.terminals: list[machines.Terminal] = []
+        self.terminals = ClientTerminals(self)
         self.shown_options: list[acp.SessionConfigOption] = []
         self.build_scope = anyio.CancelScope()
         self.built = anyio.Event()
@@ -142,7 +143,8 @@ class Incarnation:
                     await self._collapse()
             if self.entry.machine.state == "absent":
                 return  # nothing after the event that freed the id
-            with shielded(None, "a session joins its toolsets before it ends"):
+            with shielded(None, "a session makes the last releases and joins its toolsets before it ends"):
+                await self.terminals.last_attempt()
                 await self._stop_toolsets()
             event = verdicts.verdict("session", self._children())
             if event is None and self.toolset_error:
@@ -242,7 +244,7 @@ class Incarnation:
             "turn": [self.turn.state] if self.turn is not None else [],
             "background": [task.state for task in self.background],
             "mcp": [server.machine.state for server in self.servers],
-            "terminal": [terminal.state for terminal in self.terminals],
+            "terminal": self.terminals.states(),
             "toolsets": ["failed" if self.toolset_error else "stopped"],
         }
 
@@ -283,8 +285,8 @@ class Incarnation:
         calls = holder.run.calls if holder.run is not None else []
         return {
             "own tool": [call.machine.state for call in calls],
-            "own terminal": [],
-            "terminal": [terminal.state for terminal in self.terminals],
+            "own terminal": self.terminals.states(owner=""),
+            "terminal": self.terminals.states(),
             "mcp": [server.machine.state for server in self.servers],
         }
 
@@ -341,4 +343,17 @@ class Incarnation:
             if child == "tool" and self.holder.run is not None:
                 for call in self.holder.run.calls:
                     call.interrupt()
+            elif child == "terminal":
+                self.terminals.stop(owner="")
         self.holder.scope.cancel()
+
+    def couple_upwards(self, child: str, state: str) -> None:
+        """A child entered a state that may close the foreground slot: block the turn where the table says so."""
+        turn = self.turn
+        for parent, event in coupling.children(child, state):
+            if parent == "turn" and turn is not None and coupling.reaches(child, state, "turn", turn.state):
+                self.fire_turn(event)
+
+    def background_state(self, owner: str) -> str:
+        """The state of one background task; a task that is not known has ended."""
+        return next((task.state for task in self.background if task.key == owner), "ended")

@@ -22,7 +22,7 @@ from sluice.agent.books import Books, usages
 from sluice.agent.conversation import Conversation
 from sluice.agent.permissions import Approval
 from sluice.handlers.answers import auth_required, not_found
-from sluice.handlers.assembly import Built, MissingCredentials
+from sluice.handlers.assembly import Built, ClientSide, MissingCredentials
 from sluice.handlers.connection import Connection
 from sluice.handlers.initialization import advertised
 from sluice.handlers.mcp_servers import retire_servers, start_servers
@@ -196,7 +196,7 @@ async def make_team(live: Incarnation, cwd: str, roots: Sequence[str]) -> Built:
     """
     connection = live.connection
     try:
-        built = await connection.assembly.team(cwd, roots)
+        built = await connection.assembly.team(cwd, roots, client_side(live))
     except MissingCredentials as missing:
         if connection.machine.can("credentials_missing"):
             connection.fire("credentials_missing")
@@ -204,6 +204,11 @@ async def make_team(live: Incarnation, cwd: str, roots: Sequence[str]) -> Built:
     live.team = built.team
     await built.team.start()
     return built
+
+
+def client_side(live: Incarnation) -> ClientSide:
+    """What the tools of a session use at the client, by what the client said it can do."""
+    return ClientSide(terminal=live.terminals if live.connection.capabilities.terminal else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from sluice.agent.ports import Files, ToolFailure
+from sluice.agent.ports import Elicitation, Files, Terminal, ToolFailure
 
 __all__ = ["ToolsetConfigLike", "ToolsetSetup", "UnknownToolset", "count", "flag", "text", "texts"]
 
@@ -62,6 +62,8 @@ class ToolsetSetup:
         files: text files as the client sees them; None means the host's disk.
         can_read: whether reading tools may be offered at all.
         can_write: whether writing tools may be offered at all; `edit_file` needs both.
+        terminal: commands run at the client; None means on the host.
+        elicitation: questions to a person; None means that nobody can be asked.
         shared: values shared by the toolsets of one team in one session (`shared: true`), keyed by toolset type.
     """
 
@@ -72,6 +74,8 @@ class ToolsetSetup:
     files: Files | None = None
     can_read: bool = True
     can_write: bool = True
+    terminal: Terminal | None = None
+    elicitation: Elicitation | None = None
     shared: dict[str, Any] = field(default_factory=dict)
 
 

@@ -50,14 +50,16 @@ def test_a_common_key_that_is_not_built_gives_one_warning(type_: str, key: str) 
     assert [(line, name) for line, name, _ in found] == [(5, f"agents.root.toolsets[0].{key}")]
 
 
-@pytest.mark.parametrize(("type_", "key"), [("filesystem", "post_edit"), ("shell", "sudo_askpass")])
+@pytest.mark.parametrize(
+    ("type_", "key", "value"), [("filesystem", "post_edit", "[]"), ("shell", "sudo_askpass", "true")]
+)
 def test_a_key_of_one_type_that_is_not_built_gives_one_warning_there_and_is_unknown_elsewhere(
-    type_: str, key: str
+    type_: str, key: str, value: str
 ) -> None:
-    assert [name for _, name, _ in warnings(with_toolsets(f"{{type: {type_}, {key}: []}}"))] == [
+    assert [name for _, name, _ in warnings(with_toolsets(f"{{type: {type_}, {key}: {value}}}"))] == [
         f"agents.root.toolsets[0].{key}"
     ]
-    assert "unknown key" in error(with_toolsets(f"{{type: think, {key}: []}}")).message
+    assert "unknown key" in error(with_toolsets(f"{{type: think, {key}: {value}}}")).message
 
 
 def test_the_types_of_the_format_are_all_known() -> None:
@@ -69,8 +71,8 @@ def test_the_types_of_the_format_are_all_known() -> None:
     [
         ("{type: filesytem}", ".type", 'unknown toolset type "filesytem"; did you mean "filesystem"?'),
         ("{type: zzz}", ".type", 'unknown toolset type "zzz"'),
-        ("{tools: [x]}", ".type", "a toolset needs a type: filesystem, shell, think, todo"),
-        ("{type: }", ".type", "a toolset needs a type: filesystem, shell, think, todo"),
+        ("{tools: [x]}", ".type", f"a toolset needs a type: {', '.join(TOOLSET_OPTIONS)}"),
+        ("{type: }", ".type", f"a toolset needs a type: {', '.join(TOOLSET_OPTIONS)}"),
         ("{type: [x]}", ".type", "expected text, got a list"),
         ("{type: shell, allow_list: [x]}", ".allow_list", "unknown key"),
         ("{type: think, shard: true}", ".shard", "unknown key"),

@@ -8,7 +8,7 @@ import signal
 import sys
 import textwrap
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,18 +29,22 @@ BOUND = 10.0
 
 Json = dict[str, Any]
 Match = Callable[[Json], bool]
+Responder = Callable[[Json], Json | None]
+"""Given a request of the server, the `result` or `error` member of the answer; None for no answer now."""
 
 
 class Client:
     """The client's end of a transport.
 
     `log` holds every message the server sent, in order. `cursor` is where the next `until` begins to look.
+    `responders` answer requests of the server by themselves, by method.
     """
 
     def __init__(self, transport: Transport) -> None:
         self.transport = transport
         self.checker = LineChecker()
         self.log: list[Json] = []
+        self.responders: dict[str, Responder] = {}
         self.cursor = 0
         self.ended = anyio.Event()
         self.failure: BaseException | None = None
@@ -55,6 +59,7 @@ class Client:
                 *lines, rest = (rest + data).split(b"\n")
                 for line in lines:
                     self.log.append(self.checker.received(line))
+                    await self._answer(self.log[-1])
                 self._wake()
             assert not rest, f"the last line has no end: {rest[:100]!r}"
         except anyio.BrokenResourceError:
@@ -64,6 +69,13 @@ class Client:
         finally:
             self.ended.set()
             self._wake()
+
+    async def _answer(self, message: Json) -> None:
+        responder = self.responders.get(message.get("method", ""))
+        member = responder(message) if responder is not None and "id" in message else None
+        if member is not None:
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the test has ended the input
+                await self.write({"jsonrpc": "2.0", "id": message["id"], **member})
 
     def _wake(self) -> None:
         self._changed.set()
@@ -99,6 +111,18 @@ class Client:
     async def respond(self, request: Json, result: Any) -> None:
         """Answer a request of the server."""
         await self.write({"jsonrpc": "2.0", "id": request["id"], "result": result})
+
+    async def refuse(self, request: Json, code: int, message: str = "no") -> None:
+        """Answer a request of the server with an error."""
+        await self.write({"jsonrpc": "2.0", "id": request["id"], "error": {"code": code, "message": message}})
+
+    async def asked(self, method: str) -> Json:
+        """Wait for the next request of the server with this method."""
+        return await self.until(lambda m: m.get("method") == method and "id" in m)
+
+    def requests(self, prefix: str) -> list[Json]:
+        """The requests of the server so far whose method begins so."""
+        return [m for m in self.log if m.get("method", "").startswith(prefix) and "id" in m]
 
     async def allow(self, option: str = "allow") -> Json:
         """Wait for a permission request and choose an option; returns the request."""
