@@ -109,19 +109,20 @@ class _Held:
         )
         event, why = "create_lost", UNKNOWN
         self.creating.deadline = anyio.current_time() + CREATE_BUDGET
-        with self.creating:
-            try:
+        try:
+            with self.creating:
                 answer = await self.live.connection.peer.request("terminal/create", params)
                 self.id = self._new_id(decode_result("terminal/create", answer).terminal_id)
                 event = "created"
-            except RemoteError as error:
-                if error.code in REFUSALS:
-                    event, why = "create_refused", f"the client refused to run the command: {_said(error)}"
-            except FrameTooLarge:
-                event, why = "create_refused", "the command is too long"
-            except (BadAnswer, ConnectionLost) as error:
-                log.warning("a create of session %s was lost: %s", self.live.id, error)
-        self.fire(event)
+        except RemoteError as error:
+            if error.code in REFUSALS:
+                event, why = "create_refused", f"the client refused to run the command: {_said(error)}"
+        except FrameTooLarge:
+            event, why = "create_refused", "the command is too long"
+        except (BadAnswer, ConnectionLost) as error:
+            log.warning("a create of session %s was lost: %s", self.live.id, error)
+        finally:
+            self.fire(event)
         if event != "created":
             raise ToolFailure(why)
 
@@ -142,6 +143,9 @@ class _Held:
             raise ClientError(f"the client's answer to {method} cannot be used") from error
         except (ConnectionLost, FrameTooLarge) as error:
             raise ClientError("the client cannot be reached") from error
+        except Exception as error:  # whatever it is: the terminal must still be given back
+            log.exception("%s of session %s failed", method, self.live.id)
+            raise ClientError(f"{method} could not be sent") from error
 
     async def collect(self) -> acp.TerminalOutputResponse:
         """The output so far, within its budget. Raises ClientError."""

@@ -151,7 +151,7 @@ class TerminalShellToolset:
         if self._askpass:
             raise ToolFailure("sudo_askpass does not work in the client's terminal; the command was not run")
         line = text(arguments, "cmd" if "cmd" in arguments else "command")
-        cwd = absolute(arguments.get("cwd") or ".", context.cwd)
+        cwd = absolute(text(arguments, "cwd") if arguments.get("cwd") else ".", context.cwd)
         seconds = _timeout(arguments.get("timeout"))
         command = TerminalCommand((*interpreter(), line), cwd, self._env, seconds)
         outcome = await self._terminal.run(command, context)

@@ -559,6 +559,7 @@ async def test_a_call_of_a_closed_session_starts_nothing_for_the_one_that_took_i
         assert methods(stage).count("create") == 1
 
 
+@pytest.mark.requirement("machines.terminal.states")
 @pytest.mark.parametrize("at", ["create", "wait_for_exit", "output", "release"])
 async def test_the_end_of_input_fails_open_calls_at_once_and_the_exit_status_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
@@ -580,3 +581,15 @@ async def test_terminals_that_were_given_back_leave_the_exit_status_alone(tmp_pa
     async with with_terminals(tmp_path, "x", exits=({"exitCode": 0},)) as (stage, _):
         await stage.client.prompt(stage.session, "go")
     assert stage.server.status == 0
+
+
+@pytest.mark.requirement("client-terminal.command.same-platform")
+def test_the_docs_say_what_the_agent_assumes_of_the_client() -> None:
+    words = (Path(__file__).parents[2] / "docs" / "terminals.md").read_text(encoding="utf-8")
+    assert "Client and agent must share platform and paths." in words
+    assert "the client's to limit" in words
+
+
+def test_the_interpreter_is_an_absolute_path_of_the_system() -> None:
+    assert shell.interpreter("Linux") == ("/bin/sh", "-c")
+    assert shell.interpreter("Windows") == (r"C:\Windows\System32\cmd.exe", "/D", "/C")
