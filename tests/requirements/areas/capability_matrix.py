@@ -23,7 +23,6 @@ AREA = area(
         "capability-matrix.agent.unadvertised-method": "capability matrix: no test carries it yet",
         "capability-matrix.agent.no-modality-claim": "capability matrix: no test carries it yet",
         "capability-matrix.client.file-tools": "capability matrix: no test carries it yet",
-        "capability-matrix.client.shell-tool": "capability matrix: no test carries it yet",
         "capability-matrix.client.discovery-quiet": "capability matrix: no test carries it yet",
         "capability-matrix.tests.wire-and-behaviour": "capability matrix: no test carries it yet",
     },

@@ -31,7 +31,6 @@ AREA = area(
         "machines.tests.recorded-paths": "Each transition is taken over the wire.",
     },
     deferred={
-        "machines.tests.property": "machines: no test carries it yet",
         "machines.table.codes-match-wire": "machines: no test carries it yet",
         "machines.decide.no-await-before-admission": "machines: no test carries it yet",
         "machines.tests.real-handlers": "machines: no test carries it yet",
