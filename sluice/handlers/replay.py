@@ -107,8 +107,8 @@ def _parts(kind: type[acp.ContentChunk], message: Message, message_id: str) -> I
 
 def _binary(kind: type[acp.ContentChunk], part: Part, message_id: str) -> Any:
     block: Any = acp.TextContent(_unavailable(part))
-    fits = len(part.data) <= 4 * -(-MAX_INLINE // 3) and len(part.mime_type) <= MAX_LABEL >= len(part.name)
-    small = part.data and fits
+    small = part.data and part.size <= MAX_INLINE and len(part.data) <= MAX_INLINE * 3 // 2
+    small = small and len(part.mime_type) <= MAX_LABEL and len(part.name) <= MAX_LABEL
     if small and part.type == "image":
         block = acp.ImageContent(part.data, part.mime_type)
     elif small and part.type == "audio" and kind is acp.UserMessageChunk:

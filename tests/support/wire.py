@@ -15,6 +15,7 @@ from typing import Any
 import anyio
 from anyio.abc import Process
 
+from sluice.acp import AgentCapabilities
 from sluice.config.environment import Environment
 from sluice.handlers.assembly import Assembly, Options
 from sluice.handlers.connection import Connection
@@ -236,13 +237,17 @@ class Server:
 
 @asynccontextmanager
 async def serving(
-    file: Path, database: Path, environment: Callable[[], Environment] | None = None, busy_timeout: float = 5.0
+    file: Path,
+    database: Path,
+    environment: Callable[[], Environment] | None = None,
+    busy_timeout: float = 5.0,
+    capabilities: AgentCapabilities | None = None,
 ) -> AsyncIterator[Server]:
     """Serve an agent file in memory; leaving the block ends the input and joins the server."""
     mine, theirs = MemoryTransport.pair()
     transitions: list[Transition] = []
     read = environment or (lambda: Environment.read({"PATH": os.environ["PATH"]}, (), None))
-    assembly = Assembly(Options(file, database, read, busy_timeout))
+    assembly = Assembly(Options(file, database, read, busy_timeout, capabilities))
     connection = Connection(Peer(theirs), assembly, REQUESTS, NOTIFICATIONS, transitions.append)
     server = Server(Client(mine), connection, transitions)
 

@@ -22,9 +22,6 @@ AREA = area(
         "initialize.failure.bad-config": "A broken agent file fails it, with an error that is not about authentication.",
     },
     deferred={
-        "initialize.version.one": "lifecycle: no test carries it yet",
         "initialize.agent.capability-values": "lifecycle: no test carries it yet",
-        "initialize.agent.one-auth-method": "lifecycle: no test carries it yet",
-        "initialize.order.repeated": "lifecycle: no test carries it yet",
     },
 )

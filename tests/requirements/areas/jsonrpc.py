@@ -41,12 +41,4 @@ AREA = area(
         "jsonrpc.robust.stray-responses": "Answers to nothing are ignored, and a broken answer fails only its own request.",
         "jsonrpc.robust.survives-errors": "After any heap of broken lines the next good request is served.",
     },
-    deferred={
-        "jsonrpc.dispatch.unknown-request": "lifecycle: no test carries it yet",
-        "jsonrpc.dispatch.unknown-notification": "lifecycle: no test carries it yet",
-        "jsonrpc.dispatch.extension-request": "lifecycle: no test carries it yet",
-        "jsonrpc.params.unknown-keys": "lifecycle: no test carries it yet",
-        "jsonrpc.meta.tolerated": "lifecycle: no test carries it yet",
-        "jsonrpc.meta.clean-output": "lifecycle: no test carries it yet",
-    },
 )

@@ -22,7 +22,6 @@ AREA = area(
     deferred={
         "session.close.joins-reconnects": "lifecycle: no test carries it yet",
         "session.close.failure-returned-and-kept": "lifecycle: no test carries it yet",
-        "session.close.toolset-stop-error": "lifecycle: no test carries it yet",
         "session.close.while-removing": "lifecycle: no test carries it yet",
     },
 )

@@ -37,6 +37,5 @@ AREA = area(
         "session.delete.unrelated-run-on": "lifecycle: no test carries it yet",
         "session.delete.joiner-cancel": "lifecycle: no test carries it yet",
         "session.delete.shutdown-joins": "lifecycle: no test carries it yet",
-        "session.delete.scope-documented": "lifecycle: no test carries it yet",
     },
 )

@@ -22,7 +22,6 @@ AREA = area(
     },
     deferred={
         "session.list.no-updated-at": "lifecycle: no test carries it yet",
-        "session.list.roots-of-live-only": "lifecycle: no test carries it yet",
         "session.list.entry-shape": "lifecycle: no test carries it yet",
     },
 )

@@ -18,6 +18,5 @@ AREA = area(
         "shutdown.refuse.new-work": "lifecycle: no test carries it yet",
         "shutdown.join.final": "lifecycle: no test carries it yet",
         "shutdown.errors.toolset-stop": "lifecycle: no test carries it yet",
-        "shutdown.scope.unmanaged-tools": "lifecycle: no test carries it yet",
     },
 )

@@ -26,7 +26,6 @@ AREA = area(
     deferred={
         "tool-lifecycle.id.agent-aware": "turns: no test carries it yet",
         "tool-lifecycle.id.same-agent-limit": "turns: no test carries it yet",
-        "tool-lifecycle.interrupt.notification-failure": "turns: no test carries it yet",
         "tool-lifecycle.stream.no-partial-arguments": "turns: no test carries it yet",
         "tool-lifecycle.update.replacement-lists": "turns: no test carries it yet",
         "tool-lifecycle.result.text-and-diff-only": "turns: no test carries it yet",

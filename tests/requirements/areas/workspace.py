@@ -19,12 +19,6 @@ AREA = area(
         "workspace.roots.confine-client-paths": "Client files outside the directory and the extra roots are out of reach.",
     },
     deferred={
-        "workspace.cwd.independent-of-launch": "lifecycle: no test carries it yet",
-        "workspace.cwd.embedder-fallback-new": "lifecycle: no test carries it yet",
-        "workspace.cwd.no-sandbox": "lifecycle: no test carries it yet",
-        "workspace.match.saved-path-kept": "lifecycle: no test carries it yet",
-        "workspace.match.legacy-without-path": "lifecycle: no test carries it yet",
-        "workspace.roots.full-replacement": "lifecycle: no test carries it yet",
         "workspace.roots.confine-client-paths": "lifecycle: no test carries it yet",
     },
 )
