@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import anyio
 
 from sluice.agent.ports import Tool
 from sluice.persistence.records import Item, Message, Part, SessionRecord
 from sluice.persistence.store import Store
-from tests.support.wire import Server
+from tests.support.wire import Client, Server
 
-__all__ = ["Slow", "Stubborn", "assistant", "holding", "item", "stored", "user"]
+__all__ = ["Slow", "Stubborn", "assistant", "history", "holding", "item", "stored", "user"]
 
 
 class Stubborn:
@@ -70,3 +71,11 @@ def user(text: str, **fields: object) -> Item:
 
 def assistant(text: str, **fields: object) -> Item:
     return item("assistant", Part(type="text", text=text), **fields)
+
+
+HISTORY = {"user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update"}
+
+
+def history(client: Client, session: str | None = None) -> list[dict[str, Any]]:
+    """The updates that show what was said and done, without those that say how the session stands."""
+    return [update for update in client.updates(session) if update["sessionUpdate"] in HISTORY]

@@ -14,7 +14,7 @@ import yaml
 
 from sluice.persistence.records import Item, Part, ToolCallRecord
 from sluice.persistence.store import Store
-from tests.handlers.support import assistant, item, stored, user
+from tests.handlers.support import assistant, history, item, stored, user
 from tests.support.model_server import ModelServer, Reply, Text, Thought, call, calls, text
 from tests.support.setup import agent_on, scripted_agent
 from tests.support.wire import Client, serving
@@ -54,7 +54,7 @@ async def test_what_people_saw_is_shown_and_what_was_internal_is_not(tmp_path: P
         Item(kind="termination", text="TERMINATION"),
         assistant("done", id="m2", thought="pondering"),
     )
-    kinds = [u["sessionUpdate"] for u in client.updates("old")]
+    kinds = [u["sessionUpdate"] for u in history(client, "old")]
     assert kinds == ["user_message_chunk", *["agent_message_chunk"] * 2, "agent_thought_chunk", "agent_message_chunk"]
     assert shown(client, "user_message_chunk") == "hello" and shown(client, "agent_thought_chunk") == "pondering"
     said = shown(client, "agent_message_chunk")
@@ -162,9 +162,9 @@ async def test_a_nested_session_is_shown_where_it_was_stored_with_the_ids_of_the
         client = server.client
         await client.initialize()
         await client.result("session/load", sessionId="root", cwd=str(tmp_path), mcpServers=[])
-        texts = [u["content"]["text"] for u in client.updates("root")]
+        texts = [u["content"]["text"] for u in history(client, "root")]
         assert texts == ["one", "task", "child says", "leaf says", "child ends", "root ends"]
-        under_root = {u["content"]["text"]: u["messageId"] for u in client.updates("root")}
+        under_root = {u["content"]["text"]: u["messageId"] for u in history(client, "root")}
         assert len(set(under_root.values())) == 6
         assert (await client.result("session/list"))["sessions"][0]["sessionId"] == "root"
     # The same child with a workspace of its own: its ids do not depend on where it is shown.
@@ -175,7 +175,7 @@ async def test_a_nested_session_is_shown_where_it_was_stored_with_the_ids_of_the
     async with serving(scripted_agent(tmp_path, {"text": "x"}), database) as server:
         await server.client.initialize()
         await server.client.result("session/load", sessionId="child", cwd=str(tmp_path), mcpServers=[])
-        alone = {u["content"]["text"]: u["messageId"] for u in server.client.updates("child")}
+        alone = {u["content"]["text"]: u["messageId"] for u in history(server.client, "child")}
         assert {text: under_root[text] for text in alone} == alone
 
 
@@ -184,11 +184,11 @@ async def test_messages_without_an_id_get_one_from_their_position_and_owner(tmp_
     items = [user("same"), assistant("one"), assistant("two"), assistant("known", id="m")]
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    first = [u["messageId"] for u in (await loaded(tmp_path / "a", *items)).updates()]
-    again = [u["messageId"] for u in (await loaded(tmp_path / "b", *items)).updates()]
+    first = [u["messageId"] for u in history(await loaded(tmp_path / "a", *items))]
+    again = [u["messageId"] for u in history(await loaded(tmp_path / "b", *items))]
     assert first == again and len(set(first)) == 4
     (tmp_path / "c").mkdir()
-    copied = [u["messageId"] for u in (await loaded(tmp_path / "c", *items, session="copy")).updates()]
+    copied = [u["messageId"] for u in history(await loaded(tmp_path / "c", *items, session="copy"))]
     assert not set(first) & set(copied)
 
 
@@ -215,15 +215,15 @@ async def test_ids_are_ours_and_the_same_live_in_a_live_load_and_in_a_cold_one(t
             live = [(u["sessionUpdate"], u["messageId"]) for u in client.updates() if "messageId" in u]
             thought, said = {i for k, i in live if "thought" in k}, {i for k, i in live if "message" in k}
             assert len(thought) == 1 == len(said) and thought != said
-            before = len(client.updates())
+            before = len(history(client))
             runtime = server.connection.entries[session].live
             await client.result("session/load", sessionId=session, cwd=str(tmp_path), mcpServers=[])
             assert server.connection.entries[session].live is runtime
-            active = client.updates()[before:]
+            active = history(client)[before:]
         async with serving(file, database) as server:
             await server.client.initialize()
             await server.client.result("session/load", sessionId=session, cwd=str(tmp_path), mcpServers=[])
-            cold = server.client.updates()
+            cold = history(server.client)
     for replayed in (active, cold):
         assert [u["sessionUpdate"] for u in replayed] == [
             "user_message_chunk",
@@ -279,7 +279,7 @@ async def test_a_replay_that_fails_closes_the_session_and_a_later_load_begins_an
             assert (await client.prompt("root", "hi"))["error"]["code"] == -32002
             child_body(good)
         await client.result("session/load", **load)
-        assert [u["content"]["text"] for u in client.updates("root")] == ["one", "inside", "end"]
+        assert [u["content"]["text"] for u in history(client, "root")] == ["one", "inside", "end"]
         assert (await client.prompt("root", "hi"))["result"] == {"stopReason": "end_turn"}
 
 
@@ -307,9 +307,9 @@ async def test_a_load_asks_no_model_runs_nothing_and_needs_all_its_fields(tmp_pa
                 assert (await client.error("session/load", **partial))["code"] == -32602, missing
             assert (await client.error("session/load", **{**where, "mcpServers": None}))["code"] == -32602
             assert (await client.error("session/load", **{**where, "sessionId": "no-such-id"}))["code"] == -32002
-            assert client.updates() == [] and len((await client.result("session/list"))["sessions"]) == 1
+            assert history(client) == [] and len((await client.result("session/list"))["sessions"]) == 1
             await client.result("session/load", **where)
-            kinds = [u["sessionUpdate"] for u in client.updates()]
+            kinds = [u["sessionUpdate"] for u in history(client)]
             assert kinds == ["user_message_chunk", "tool_call", "agent_message_chunk"]
             assert len(model.requests) == 2 and not [m for m in client.log if "method" in m and "id" in m]
             await client.prompt(session, "again")
