@@ -18,12 +18,8 @@ AREA = area(
         "capability-matrix.tests.single-gate-table": "One table says which capability gates which method, for dispatch, own calls and tests.",
     },
     deferred={
-        "capability-matrix.agent.fixed-in-all-cells": "capability matrix: no test carries it yet",
         "capability-matrix.agent.every-advertised-works": "capability matrix: no test carries it yet",
-        "capability-matrix.agent.unadvertised-method": "capability matrix: no test carries it yet",
-        "capability-matrix.agent.no-modality-claim": "capability matrix: no test carries it yet",
         "capability-matrix.client.file-tools": "capability matrix: no test carries it yet",
-        "capability-matrix.client.discovery-quiet": "capability matrix: no test carries it yet",
         "capability-matrix.tests.wire-and-behaviour": "capability matrix: no test carries it yet",
     },
 )
