@@ -52,11 +52,15 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One model call: the whole prompt. `messages` is a valid history (each tool call has exactly one result)."""
+    """One model call: the whole prompt. `messages` is a valid history (each tool call has exactly one result).
+
+    `max_output_tokens` bounds this one answer, below what the configuration allows; None leaves it at that.
+    """
 
     messages: Sequence[Message]
     tools: Sequence[ToolSpec] = ()
     structured_output: Mapping[str, Any] | None = None
+    max_output_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

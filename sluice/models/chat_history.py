@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sluice.agent.ports import ModelRequest, ToolSpec
+from sluice.models.catalogue import facts
 from sluice.models.names import WireNames, wire_id
 from sluice.models.settings import ResolvedModel
 from sluice.models.thinking import thinking_options
@@ -22,7 +23,7 @@ _SAMPLING = ("temperature", "max_tokens", "top_p", "frequency_penalty", "presenc
 _PROTECTED = frozenset({"messages", "stream"})
 """Keys of the body that `extra_body` cannot replace: the engine's own sense of the call depends on them."""
 
-_REASONING_MODELS = ("o1", "o3", "o4", "gpt-5")
+_REASONING_MODELS = ("o1", "o3", "o4", "gpt-5", "gpt-6")
 """Model families of OpenAI that refuse `max_tokens` and take `max_completion_tokens` in its place."""
 
 _AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
@@ -39,7 +40,7 @@ def request_body(resolved: ResolvedModel, request: ModelRequest, names: WireName
     options = resolved.options
     body: dict[str, Any] = {
         "model": resolved.model,
-        "messages": to_chat(request.messages, names, _capabilities(options)),
+        "messages": to_chat(request.messages, names, _capabilities(resolved)),
         "stream": True,
         "stream_options": {"include_usage": True},
     }
@@ -47,6 +48,9 @@ def request_body(resolved: ResolvedModel, request: ModelRequest, names: WireName
         value = getattr(options, key)
         if value is not None:
             body[_option_name(resolved, key)] = value
+    if request.max_output_tokens is not None:
+        name = _option_name(resolved, "max_tokens")
+        body[name] = min(request.max_output_tokens, body.get(name, request.max_output_tokens))
     body.update(thinking_options(resolved.provider, resolved.model, getattr(options, "thinking_budget", None)))
     tools = _tools(request.tools, names)
     if tools:
@@ -198,13 +202,17 @@ def _described(part: Part) -> str:
     return f"[{label}]\n{part.text}" if part.text else ""
 
 
-def _capabilities(options: Any) -> dict[str, bool]:
-    stated = getattr(options, "capabilities", None)
+def _capabilities(resolved: ResolvedModel) -> dict[str, bool]:
+    """What is known of each modality: the configuration's word, else the catalogue's."""
+    stated = getattr(resolved.options, "capabilities", None)
+    known = facts(resolved.provider, resolved.model)
     names = ("image", "pdf", "audio")
     if isinstance(stated, Mapping):
         found = {name: stated.get(name) for name in names}
     else:
         found = {name: getattr(stated, name, None) for name in names}
+    if known is not None:
+        found = {name: getattr(known.takes, name) if value is None else value for name, value in found.items()}
     return {name: bool(value) for name, value in found.items() if value is not None}
 
 

@@ -25,7 +25,7 @@ from sluice.models.chat_history import request_body
 from sluice.models.http import CONNECT_TIMEOUT, new_client
 from sluice.models.names import WireNames
 from sluice.models.pricing import priced
-from sluice.models.settings import ResolvedModel, context_size
+from sluice.models.settings import ResolvedModel, prices, window
 from sluice.models.sse import MAX_EVENT, EventSplitter, EventTooLarge
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ class OpenAIChat:
 
     @property
     def context_size(self) -> int | None:
-        """The context window in tokens the configuration names, None when it names none."""
-        return context_size(self._resolved.options)
+        """The context window in tokens the configuration names, else the catalogue; None when unknown."""
+        return window(self._resolved)
 
     async def complete(self, request: ModelRequest, on_delta: OnDelta) -> ModelResponse:
         """Ask once.
@@ -93,7 +93,7 @@ class OpenAIChat:
         answer = Answer(names)
         await self._exchange(client, body, answer, on_delta)
         response = answer.response()
-        return replace(response, usage=priced(response.usage, getattr(self._resolved.options, "cost", None)))
+        return replace(response, usage=priced(response.usage, prices(self._resolved)))
 
     async def aclose(self) -> None:
         """Close the connection; may be called more than once."""

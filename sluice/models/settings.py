@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from sluice.config.providers import PROVIDERS
+from sluice.config.schema import Cost
+from sluice.models.catalogue import facts
 
-__all__ = ["ModelOptions", "ResolvedModel", "context_size", "key_name"]
+__all__ = ["ModelOptions", "ResolvedModel", "context_size", "key_name", "prices", "window"]
 
 
 class ModelOptions(Protocol):
@@ -96,6 +98,21 @@ def context_size(options: ModelOptions) -> int | None:
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return value
     return None
+
+
+def window(resolved: ResolvedModel) -> int | None:
+    """The context window in tokens: the configuration's, else the catalogue's, None when neither knows it."""
+    known = facts(resolved.provider, resolved.model)
+    return context_size(resolved.options) or (known.context if known is not None else None)
+
+
+def prices(resolved: ResolvedModel) -> Cost | None:
+    """What the model's tokens cost: the configuration's word, else the catalogue's, None for a model without a price."""
+    stated: Cost | None = getattr(resolved.options, "cost", None)
+    if stated is not None:
+        return stated
+    known = facts(resolved.provider, resolved.model)
+    return known.cost if known is not None else None
 
 
 def key_name(resolved: ResolvedModel) -> str:

@@ -60,7 +60,7 @@ def _without_thinking(provider: str, model: str) -> dict[str, Any]:
         return {"reasoning_effort": "none"}
     if model.startswith(("o1", "o3", "o4")):
         return {"reasoning_effort": "low"}
-    if model.startswith("gpt-5."):
+    if model.startswith(("gpt-5.", "gpt-6")):
         return {"reasoning_effort": "none"}
     # The first gpt-5 cannot do without; models that do not reason refuse the key altogether.
     return {"reasoning_effort": "minimal"} if model.startswith("gpt-5") else {}
