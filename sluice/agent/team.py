@@ -20,12 +20,20 @@ class TeamStopError(Exception):
 
 @dataclass(slots=True)
 class Agent:
-    """One agent that can take a turn. `toolsets` keep the order of the file: the first tool of a name wins."""
+    """One agent that can take a turn. `toolsets` keep the order of the file: the first tool of a name wins.
+
+    Attributes:
+        model: the model in force; a change of configuration replaces the object as a whole, between turns.
+        model_ref: the model that was chosen in place of the file's, "" when none was; stored with the session.
+        effort: the reasoning effort that was chosen, "" for the configured one; it ends with this object.
+    """
 
     config: AgentConfig
     model: Model
     toolsets: Sequence[Toolset] = ()
     tools: Mapping[str, Tool] = field(default_factory=dict)
+    model_ref: str = ""
+    effort: str = ""
 
     @property
     def name(self) -> str:

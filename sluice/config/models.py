@@ -30,6 +30,7 @@ __all__ = [
     "missing_credentials",
     "missing_text",
     "resolve",
+    "selectable",
 ]
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -127,6 +128,22 @@ def resolve(file: AgentFile, ref: str, env: Environ) -> ResolvedModel:
         raise MissingCredentials(need.missing, f"set {' and '.join(need.missing)} to use the model {ref}")
     api = PROVIDERS[base_provider(options.provider, file.providers)].api
     return ResolvedModel(options.provider, options.model, api, need.base_url, need.key, options, file.path)
+
+
+def selectable(file: AgentFile, env: Environ) -> tuple[str, ...]:
+    """The named models that a session can change to now, in name order: their provider is built and their key set.
+
+    Nothing is asked and nothing is made (config-options.model.local-only).
+    """
+    return tuple(name for name in sorted(file.models) if _usable(file, name, env))
+
+
+def _usable(file: AgentFile, ref: str, env: Environ) -> bool:
+    try:
+        resolve(file, ref, env)
+    except (MissingCredentials, ModelUnavailable):
+        return False
+    return True
 
 
 def missing_credentials(file: AgentFile, env: Environ) -> tuple[str, ...]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import anyio
 import anyio.to_thread
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sluice.acp import AgentCapabilities
     from sluice.config.environment import Environment
     from sluice.config.errors import ConfigError
-    from sluice.config.schema import AgentFile
+    from sluice.config.schema import AgentFile, ThinkingBudget
     from sluice.persistence.store import Store
 
 __all__ = ["Assembly", "Built", "ClientSide", "MissingCredentials", "Options"]
@@ -72,11 +72,15 @@ class ClientSide:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A team with the file it was made from."""
+    """A team with the file it was made from.
+
+    `choices` are the named models of the file that can be used with the credentials that are there, in name order.
+    """
 
     file: AgentFile
     team: Team
     rules: Rules
+    choices: tuple[str, ...] = ()
 
     @property
     def default_mode(self) -> str:
@@ -171,37 +175,70 @@ class Assembly:
     def _models(self, file: AgentFile) -> list[Model]:
         return [self._model(file, agent.model) for agent in file.agents.values()]
 
-    def _model(self, file: AgentFile, reference: str) -> Model:
+    async def model(self, file: AgentFile, reference: str, effort: str = "") -> Model:
+        """A model for a session that is open; nothing is connected.
+
+        Args:
+            file: the agent file as it was when the session was opened.
+            reference: a name from `models`, or what an agent may name as its model.
+            effort: the reasoning effort instead of the configured budget; "" keeps that.
+
+        Raises:
+            BackendError: it cannot be used.
+        """
+        return await anyio.to_thread.run_sync(self._model, file, reference, effort)
+
+    def _model(self, file: AgentFile, reference: str, effort: str = "") -> Model:
         from sluice import models
         from sluice.agent.ports import ModelError
         from sluice.config.errors import ConfigError
+        from sluice.config.models import MissingCredentials as Missing
         from sluice.config.models import ModelUnavailable, resolve
 
         try:
             resolved = resolve(file, reference, self.environment)
+            if effort:
+                resolved = replace(
+                    resolved, options=replace(resolved.options, thinking_budget=cast("ThinkingBudget", effort))
+                )
             return models.build(resolved, directory=self.options.agent_file.resolve().parent)
         except ConfigError as error:
             raise _unusable("The model is not usable", error) from error
-        except (ModelUnavailable, ModelError) as unavailable:
+        except (ModelUnavailable, ModelError, Missing) as unavailable:
             log.error("model %s: %s", reference, unavailable)
             data = {"model": reference, "error": str(unavailable)}
             raise BackendError("The model is not usable", data) from unavailable
 
     # --- teams ------------------------------------------------------------------------------------------------
 
-    async def team(self, cwd: str, roots: Sequence[str], client: ClientSide | None = None) -> Built:
+    async def team(
+        self,
+        cwd: str,
+        roots: Sequence[str],
+        client: ClientSide | None = None,
+        overrides: Mapping[str, str] | None = None,
+    ) -> Built:
         """A new team from the agent file as it is now; nothing of it is started.
 
-        `client` is what its tools use at the client, None for nothing.
+        Args:
+            cwd: the session's directory.
+            roots: the further directories.
+            client: what its tools use at the client, None for nothing.
+            overrides: agent -> the model that was chosen for it, stored with the session. One that cannot be used
+                any more is an error, never replaced in silence (config-options.persist.stale-override).
 
         Raises:
             MissingCredentials: keys are missing.
             BackendError: the file, a model or a toolset is not usable.
         """
         file = await self._load()
-        return await anyio.to_thread.run_sync(partial(self._build, file, cwd, tuple(roots), client or ClientSide()))
+        make = partial(self._build, file, cwd, tuple(roots), client or ClientSide(), overrides or {})
+        return await anyio.to_thread.run_sync(make)
 
-    def _build(self, file: AgentFile, cwd: str, roots: tuple[str, ...], client: ClientSide) -> Built:
+    def _build(
+        self, file: AgentFile, cwd: str, roots: tuple[str, ...], client: ClientSide, overrides: Mapping[str, str]
+    ) -> Built:
+        from sluice.config.models import selectable
         from sluice.tools import ToolsetSetup, build
 
         if missing := self._missing(file):
@@ -220,9 +257,10 @@ class Assembly:
                 toolsets = [build(toolset, setup=setup) for toolset in config.toolsets]
             except ToolFailure as error:
                 raise BackendError("A toolset is not usable", {"agent": name, "error": str(error)}) from error
-            agents[name] = Agent(config, self._model(file, config.model), toolsets)
-        rules = file.permissions
-        return Built(file, Team(agents, file.default_agent.name), Rules.of(rules.allow, rules.ask, rules.deny))
+            chosen = overrides.get(name, "")
+            agents[name] = Agent(config, self._model(file, chosen or config.model), toolsets, model_ref=chosen)
+        rules = Rules.of(file.permissions.allow, file.permissions.ask, file.permissions.deny)
+        return Built(file, Team(agents, file.default_agent.name), rules, selectable(file, self.environment))
 
     # --- the store --------------------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ from sluice.wire.errors import BackendError, RequestCancelled
 from sluice.wire.peer import IncomingRequest
 
 if TYPE_CHECKING:
+    from sluice.handlers.assembly import Built
     from sluice.handlers.connection import Connection
     from sluice.mcp.servers import McpToolset
 
@@ -80,6 +81,7 @@ class Incarnation:
         team: the agents with their models and toolsets; stopped by the owner, also when setup failed half way.
         servers: the client's MCP servers, replaced as a whole by load and resume.
         generation: how many lists of servers this incarnation has had; it tells names of their tools apart.
+        assembled: what the session was made from; None until the session is constructed.
         shown_options: the options as the client was told them last.
         built: set when setup has ended, however; waiters read the recorded results, never the machine.
         stop: set by closing; the owner then leaves its task group.
@@ -102,6 +104,7 @@ class Incarnation:
         self.generation = 0
         self.background: list[machines.Background] = []
         self.terminals = ClientTerminals(self)
+        self.assembled: Built | None = None
         self.shown_options: list[acp.SessionConfigOption] = []
         self.build_scope = anyio.CancelScope()
         self.built = anyio.Event()

@@ -6,12 +6,14 @@ session is idle, which deviates from the page on purpose: a setting never change
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from typing import Any
 
 from sluice import acp
 from sluice.acp.validation import decode_params
 from sluice.handlers.connection import Connection
+from sluice.handlers.model_options import choose_effort, choose_model, model_options
 from sluice.handlers.session import Holder, Incarnation
 from sluice.wire.errors import InvalidParams
 from sluice.wire.peer import ConnectionLost, IncomingRequest
@@ -26,6 +28,8 @@ __all__ = [
     "shown_options",
     "tell_options",
 ]
+
+log = logging.getLogger(__name__)
 
 MODES = (
     acp.SessionMode("default", "Default", "Read-only tools run; every other call is asked about."),
@@ -43,18 +47,23 @@ def modes_of(incarnation: Incarnation) -> acp.SessionModeState:
 
 
 def options_of(incarnation: Incarnation) -> list[acp.SessionConfigOption]:
-    """All options, most important first; the order is the same for equal configurations."""
+    """All options, most important first; the order is the same for equal configurations.
+
+    While background work is active only the mode is offered: a model cannot be changed under an agent that runs
+    (config-options.idle.volatile-hidden).
+    """
     choices = [acp.SessionConfigSelectOption(mode.id, mode.name, mode.description) for mode in MODES]
-    return [
-        acp.SessionConfigSelect(
-            "mode",
-            "Safety mode",
-            _mode(incarnation),
-            choices,
-            description="What may run without asking.",
-            category="mode",
-        )
-    ]
+    mode = acp.SessionConfigSelect(
+        "mode",
+        "Safety mode",
+        _mode(incarnation),
+        choices,
+        description="What may run without asking.",
+        category="mode",
+    )
+    if any(task.state != "ended" for task in incarnation.background):
+        return [mode]
+    return [mode, *model_options(incarnation)]
 
 
 def shown_options(live: Incarnation) -> list[acp.SessionConfigOption]:
@@ -91,12 +100,26 @@ def set_config_option(connection: Connection, request: IncomingRequest) -> None:
 
 
 async def _set(live: Incarnation, params: acp.SetSessionConfigOptionRequest) -> Any:
-    if params.config_id != "mode":
+    """Only a value that is offered at this moment is taken, to the letter (config-options.set.exact-values)."""
+    option = next((option for option in options_of(live) if option.id == params.config_id), None)
+    if not isinstance(option, acp.SessionConfigSelect):
         raise InvalidParams("Unknown configuration option", {"path": "$.configId", "sessionId": live.id})
-    if not isinstance(params.value, str) or params.type == "boolean":
+    offered = [entry.value for entry in option.options if isinstance(entry, acp.SessionConfigSelectOption)]
+    if not isinstance(params.value, str) or params.type == "boolean" or params.value not in offered:
         raise InvalidParams("This option takes one of its listed values", {"path": "$.value", "sessionId": live.id})
-    await change_mode(live, params.value)
+    await _CHANGES[option.id](live, params.value)
+    await _told(live)
     return acp.SetSessionConfigOptionResponse(shown_options(live))
+
+
+async def _told(live: Incarnation, *updates: acp.SessionUpdate) -> None:
+    """Tell the change. It is in force and stored, so a client that cannot be told undoes nothing."""
+    try:
+        for update in updates:
+            await live.notify(update)
+        await tell_options(live)
+    except ConnectionLost:
+        log.info("the client was not told of a change of session %s", live.id)
 
 
 def reserve(connection: Connection, request: IncomingRequest, method: str, session_id: str, work: Any) -> None:
@@ -121,5 +144,8 @@ async def change_mode(live: Incarnation, mode: str) -> None:
     store = await live.connection.assembly.store()
     await store.update_session(live.id, mode=mode)
     live.talk.approval.mode = mode
-    await live.notify(acp.CurrentModeUpdate(mode))
-    await tell_options(live)
+    await _told(live, acp.CurrentModeUpdate(mode))
+
+
+_CHANGES = {"mode": change_mode, "model": choose_model, "thought_level": choose_effort}
+"""What setting each option does."""

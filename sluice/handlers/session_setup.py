@@ -162,7 +162,7 @@ class StoredSession:
             return "not_found"
         live.entry.ancestors = tuple(await store.ancestors(record.id))
         cwd = await _directory(record.cwd, params.cwd, self.own_directory)
-        built = await make_team(live, cwd, params.additional_directories)
+        built = await make_team(live, cwd, params.additional_directories, record.model_overrides)
         items, children = await store.items(record.id), await spent_by_children(store, record.id)
         stored = Stored(record, cwd, items, children)
         live.servers = await start_servers(live, params.mcp_servers, cwd)
@@ -188,7 +188,9 @@ def setup_result(live: Incarnation, params: Reopen) -> Any:
     return acp.ResumeSessionResponse(modes_of(live), shown_options(live))
 
 
-async def make_team(live: Incarnation, cwd: str, roots: Sequence[str]) -> Built:
+async def make_team(
+    live: Incarnation, cwd: str, roots: Sequence[str], overrides: Mapping[str, str] | None = None
+) -> Built:
     """A started team from the agent file as it is now; the owner stops it, also when starting failed half way.
 
     Raises:
@@ -196,7 +198,7 @@ async def make_team(live: Incarnation, cwd: str, roots: Sequence[str]) -> Built:
     """
     connection = live.connection
     try:
-        built = await connection.assembly.team(cwd, roots, client_side(live))
+        built = await connection.assembly.team(cwd, roots, client_side(live), overrides)
     except MissingCredentials as missing:
         if connection.machine.can("credentials_missing"):
             connection.fire("credentials_missing")
@@ -230,6 +232,7 @@ async def spent_by_children(store: Store, session_id: str) -> dict[str, float]:
 def open_conversation(live: Incarnation, store: Store, stored: Stored, built: Built) -> None:
     """Put together what the turn works on."""
     record = stored.record
+    live.assembled = built
     if record.agent in built.team.agents:
         built.team.current = record.agent
 

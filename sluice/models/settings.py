@@ -107,7 +107,7 @@ def window(resolved: ResolvedModel) -> int | None:
 
 
 def prices(resolved: ResolvedModel) -> Cost | None:
-    """What the model's tokens cost: the configuration's word, else the catalogue's, None for a model without a price."""
+    """What tokens cost: the configuration's word, else the catalogue's, None for a model without a price."""
     stated: Cost | None = getattr(resolved.options, "cost", None)
     if stated is not None:
         return stated

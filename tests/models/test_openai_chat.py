@@ -226,8 +226,9 @@ async def test_an_image_reaches_the_server() -> None:
     ]
 
 
-async def test_the_context_window_is_that_of_the_configuration() -> None:
-    assert build(Resolved("http://x/v1")).context_size is None
+async def test_the_context_window_is_that_of_the_configuration_else_of_the_catalogue() -> None:
+    assert build(replace(Resolved("http://x/v1"), model="nobody-knows")).context_size is None
+    assert build(Resolved("http://x/v1")).context_size == 128_000
     named = Resolved("http://x/v1").with_options(provider_opts={"context_size": 4096})
     assert build(named).context_size == 4096
     assert build(named.with_options(context_size=8192)).context_size == 8192
