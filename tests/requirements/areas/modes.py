@@ -24,9 +24,6 @@ AREA = area(
         "modes.persist.unknown-stored": "A stored mode nobody knows is treated as strict.",
     },
     deferred={
-        "modes.list.five-ids": "turn settings: no test carries it yet",
-        "modes.set.legacy-path": "turn settings: no test carries it yet",
-        "modes.set.unknown": "turn settings: no test carries it yet",
         "modes.default.read-only-auto": "turn settings: no test carries it yet",
         "modes.default.not-balanced": "turn settings: no test carries it yet",
         "modes.default.clears-autonomous": "turn settings: no test carries it yet",

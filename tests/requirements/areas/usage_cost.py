@@ -26,10 +26,8 @@ AREA = area(
         "usage-cost.cost.by-session-id": "usage and cost: no test carries it yet",
         "usage-cost.cost.repeats-replace": "usage and cost: no test carries it yet",
         "usage-cost.cost.restored-descendants": "usage and cost: no test carries it yet",
-        "usage-cost.cost.no-estimate": "usage and cost: no test carries it yet",
         "usage-cost.background.no-unsolicited": "usage and cost: no test carries it yet",
         "usage-cost.drain.keeps-counting": "usage and cost: no test carries it yet",
         "usage-cost.limit.no-inference": "usage and cost: no test carries it yet",
-        "usage-cost.limit.after-model-change": "usage and cost: no test carries it yet",
     },
 )
