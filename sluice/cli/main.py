@@ -22,8 +22,9 @@ _FROM_ENVIRONMENT = ("working_dir", "data_dir", "config_dir", "session_db", "log
 _VARIABLES = """\
 environment:
   SLUICE_WORKING_DIR, SLUICE_DATA_DIR, SLUICE_CONFIG_DIR, SLUICE_SESSION_DB, SLUICE_LOG_FILE, SLUICE_DEBUG=1 and
-  SLUICE_ENV_FROM_FILE (several files joined by the system's path separator) stand for the options of these names;
-  an option that is given outranks its variable.
+  SLUICE_ENV_FROM_FILE (several files joined by the system's path separator) stand for the options of these names,
+  and SLUICE_ALLOW_ADDRESSES (networks separated by commas) for --allow-address; an option that is given outranks its
+  variable.
 """
 
 
@@ -145,6 +146,12 @@ def _runtime_options() -> argparse.ArgumentParser:
         help="keep data here (default: $XDG_DATA_HOME/sluice, else ~/.local/share/sluice)",
     )
     group.add_argument(
+        "--allow-address",
+        metavar="CIDR",
+        action="append",
+        help="let clients and tools reach this network besides the public internet; may be repeated",
+    )
+    group.add_argument(
         "--config-dir",
         metavar="DIR",
         help="read settings here (default: $XDG_CONFIG_HOME/sluice, else ~/.config/sluice)",
@@ -161,6 +168,8 @@ def _add_environment(options: argparse.Namespace, environment: Mapping[str, str]
     if getattr(options, "env_from_file", "") is None:
         named = environment.get("SLUICE_ENV_FROM_FILE", "")
         options.env_from_file = [name for name in named.split(os.pathsep) if name] or None
+    if getattr(options, "allow_address", "") is None:
+        options.allow_address = environment.get("SLUICE_ALLOW_ADDRESSES", "").replace(",", " ").split() or None
 
 
 def _serve_acp(options: argparse.Namespace) -> int:

@@ -14,6 +14,7 @@ import anyio
 from sluice.handlers.assembly import Assembly, Options
 from sluice.handlers.connection import Connection
 from sluice.handlers.table import NOTIFICATIONS, REQUESTS
+from sluice.outbound import AddressPolicy, networks
 from sluice.persistence import paths
 from sluice.wire import log, stdio
 from sluice.wire.peer import Peer
@@ -41,6 +42,7 @@ def serve_acp(options: argparse.Namespace) -> int:
             agent_file=agent_file,
             session_db=paths.store_path(os.environ, options.session_db, options.data_dir),
             environment=lambda: _environment(options),
+            addresses=AddressPolicy(networks(options.allow_address or ())),
         )
     )
     return anyio.run(_serve, transport, assembly)

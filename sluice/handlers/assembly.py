@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -21,6 +21,7 @@ from sluice.agent.permissions import Rules
 from sluice.agent.ports import Elicitation, Model, Terminal, ToolFailure
 from sluice.agent.team import Agent, Team
 from sluice.handlers.answers import wire_error
+from sluice.outbound import AddressPolicy
 from sluice.wire.errors import BackendError
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ class Options:
     """What the command line said. `environment` reads the credential sources as they were found at start.
 
     `busy_timeout` is how many seconds a write waits for another process's lock on the store. `capabilities` is what
-    is offered to clients, None for everything this agent can do; what is not offered does not exist.
+    is offered to clients, None for everything this agent can do; what is not offered does not exist. `addresses` says
+    what may be reached where a client or a model names the address.
     """
 
     agent_file: Path
@@ -48,6 +50,7 @@ class Options:
     environment: Callable[[], Environment]
     busy_timeout: float = 5.0
     capabilities: AgentCapabilities | None = None
+    addresses: AddressPolicy = field(default_factory=AddressPolicy)
 
 
 class MissingCredentials(Exception):

@@ -22,7 +22,7 @@ latest it supports."""
 CAPABILITIES = acp.AgentCapabilities(
     load_session=True,
     prompt_capabilities=acp.PromptCapabilities(embedded_context=True),
-    mcp_capabilities=acp.McpCapabilities(),
+    mcp_capabilities=acp.McpCapabilities(http=True, sse=True),
     session_capabilities=acp.SessionCapabilities(
         list=acp.SessionListCapabilities(),
         delete=acp.SessionDeleteCapabilities(),

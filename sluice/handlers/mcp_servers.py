@@ -15,11 +15,11 @@ import anyio
 from sluice import acp, machines
 from sluice.agent.ports import ToolFailure
 from sluice.wire.cleanup import shielded
-from sluice.wire.errors import BackendError, InvalidParams
+from sluice.wire.errors import BackendError
 
 if TYPE_CHECKING:
     from sluice.handlers.session import Incarnation
-    from sluice.mcp.servers import McpToolset, ServerSpec
+    from sluice.mcp.servers import McpToolset, Spec
 
 __all__ = ["SETUP_BUDGET", "retire_servers", "start_servers"]
 
@@ -33,7 +33,6 @@ async def start_servers(live: Incarnation, servers: Sequence[acp.McpServer], cwd
     """Start and list every server. Whatever fails, those already started are stopped before the error is raised.
 
     Raises:
-        InvalidParams: a transport that this agent does not advertise.
         BackendError: a server could not be set up within the budget; the text names the server and nothing of its
             command, environment or address.
     """
@@ -43,8 +42,16 @@ async def start_servers(live: Incarnation, servers: Sequence[acp.McpServer], cwd
 
     specs = [_spec(server) for server in servers]
     live.generation += 1
-    taken = {name for agent in live.agents() for name in agent.tools}
-    setup = McpSetup(live.tasks, cwd, os.environ, SETUP_BUDGET, live.generation, taken)
+    setup = McpSetup(
+        live.tasks,
+        cwd,
+        os.environ,
+        SETUP_BUDGET,
+        live.generation,
+        taken={name for agent in live.agents() for name in agent.tools},
+        policy=live.connection.assembly.options.addresses,
+        on_change=live.offer_tools,
+    )
     started = [
         McpToolset(spec, setup, machines.McpServer(key=f"{live.id}/{spec.name}", record=live.connection.record))
         for spec in specs
@@ -74,14 +81,15 @@ def _failure(group: BaseException) -> BackendError:
     return BackendError("An MCP server could not be set up", {"error": text})
 
 
-def _spec(server: acp.McpServer) -> ServerSpec:
-    from sluice.mcp.servers import ServerSpec
+def _spec(server: acp.McpServer) -> Spec:
+    from sluice.mcp.servers import RemoteSpec, ServerSpec
 
-    if not isinstance(server, acp.McpServerStdio):
-        kind = "http" if isinstance(server, acp.McpServerHttp) else "sse"
-        raise InvalidParams(f"MCP servers of type {kind} are not supported by this agent", {"path": "$.mcpServers"})
-    env = tuple((entry.name, entry.value) for entry in server.env)
-    return ServerSpec(server.name, server.command, tuple(server.args), env)
+    if isinstance(server, acp.McpServerStdio):
+        env = tuple((entry.name, entry.value) for entry in server.env)
+        return ServerSpec(server.name, server.command, tuple(server.args), env)
+    assert isinstance(server, acp.McpServerHttp | acp.McpServerSse), "there are three transports"
+    headers = tuple((header.name, header.value) for header in server.headers)
+    return RemoteSpec(server.name, server.url, isinstance(server, acp.McpServerSse), headers)
 
 
 async def retire_servers(servers: Sequence[McpToolset]) -> None:

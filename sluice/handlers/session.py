@@ -129,6 +129,11 @@ class Incarnation:
         """The agents of the team; none before there is one."""
         return self.team.agents.values() if self.team is not None else ()
 
+    def offer_tools(self) -> None:
+        """Give every agent the tools of the client's servers, as they are now, behind its own."""
+        for agent in self.agents():
+            agent.refresh(self.servers)
+
     async def notify(self, update: acp.SessionUpdate) -> None:
         """Send an update of this session; waits for room in the queue."""
         await self.connection.peer.notify("session/update", acp.SessionNotification(self.id, update))

@@ -256,13 +256,7 @@ def open_conversation(live: Incarnation, store: Store, stored: Stored, built: Bu
         ),
         title=record.title,
     )
-    offer_tools(live)
-
-
-def offer_tools(live: Incarnation) -> None:
-    """Give every agent the tools of the client's servers behind its own."""
-    for agent in live.talk.team.agents.values():
-        agent.refresh(live.servers)
+    live.offer_tools()
 
 
 async def send_history(live: Incarnation) -> None:
@@ -294,7 +288,7 @@ async def _reconnect(live: Incarnation, holder: Holder, params: Reopen, own_dire
         talk.roots = tuple(params.additional_directories)
         await retire_servers(old)
         live.servers = [*(server for server in old if server.machine.state == "failed"), *fresh]
-        offer_tools(live)
+        live.offer_tools()
     if isinstance(params, acp.LoadSessionRequest):
         try:
             await send_history(live)

@@ -5,6 +5,6 @@ The `mcp` library is loaded when the first server is started.
 
 from __future__ import annotations
 
-from sluice.mcp.servers import McpSetup, McpToolset, ServerSpec
+from sluice.mcp.servers import McpSetup, McpToolset, RemoteSpec, ServerSpec
 
-__all__ = ["McpSetup", "McpToolset", "ServerSpec"]
+__all__ = ["McpSetup", "McpToolset", "RemoteSpec", "ServerSpec"]

@@ -7,12 +7,11 @@ everyone else only calls (requirements `client-mcp.stdio.*`, `client-mcp.life.*`
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import import_module
-from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 import anyio.to_thread
@@ -20,15 +19,28 @@ from anyio.abc import TaskGroup
 
 from sluice.agent.ports import Tool, ToolContext, ToolFailure, ToolResult, ToolSpec
 from sluice.machines import McpServer
+from sluice.mcp.client import (
+    error_text,
+    handshake_refused,
+    is_list_change,
+    leaf,
+    list_tools,
+    load,
+    scrubbed,
+    secrets_of,
+)
 from sluice.mcp.names import alias
 from sluice.mcp.results import to_result
 from sluice.mcp.stdio import POLITE_SECONDS, Launch, StdioServer
+from sluice.outbound import AddressPolicy, Resolver
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
     from mcp.client import Client
     from mcp.types import Tool as McpTool
 
-__all__ = ["JOIN_SECONDS", "SETUP_SECONDS", "McpSetup", "McpToolset", "ServerSpec"]
+__all__ = ["JOIN_SECONDS", "SETUP_SECONDS", "McpSetup", "McpToolset", "RemoteSpec", "ServerSpec", "Spec"]
 
 SETUP_SECONDS = 30.0
 """How long connecting and listing may take, in seconds (requirement `client-mcp.setup.thirty-seconds`)."""
@@ -36,12 +48,7 @@ SETUP_SECONDS = 30.0
 JOIN_SECONDS = 2.0
 """How long the calls of a server that is being stopped may take to end once cancelled, in seconds."""
 
-_MOST_PAGES = 100
-_MOST_TOOLS = 1000
-_ERROR_CHARACTERS = 300
-
 _log = logging.getLogger(__name__)
-_importing = Lock()
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,19 @@ class ServerSpec:
 
 
 @dataclass(frozen=True)
+class RemoteSpec:
+    """A server over HTTP as it was given: Streamable HTTP, or with `sse` the older HTTP+SSE; headers are literal."""
+
+    name: str
+    url: str = field(repr=False)
+    sse: bool = False
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+
+Spec = ServerSpec | RemoteSpec
+
+
+@dataclass(frozen=True)
 class McpSetup:
     """The session a server works for.
 
@@ -65,6 +85,10 @@ class McpSetup:
         budget: seconds for `start`.
         generation: how many server lists the session had before; names of tools differ between generations.
         taken: names of tools in use. Servers of one list share the set and add theirs.
+        policy: which addresses may be reached; None for servers that the operator has configured.
+        resolver: how names are looked up under the policy; None for the system's way.
+        on_change: called when the tools of a ready server have changed.
+        call_timeout: seconds that a call may go on without progress; infinite for no limit.
     """
 
     tasks: TaskGroup
@@ -73,6 +97,26 @@ class McpSetup:
     budget: float = SETUP_SECONDS
     generation: int = 0
     taken: set[str] = field(default_factory=set)
+    policy: AddressPolicy | None = field(default_factory=AddressPolicy)
+    resolver: Resolver | None = field(default=None, repr=False)
+    on_change: Callable[[], None] | None = field(default=None, repr=False)
+    call_timeout: float = math.inf
+
+
+class Link(Protocol):
+    """One connection to a server; what `StdioServer` and `RemoteServer` have in common."""
+
+    polite: float
+    gone: bool
+
+    @property
+    def problem(self) -> str:
+        """What went wrong on the connection, "" when nothing did or nothing can be told apart."""
+        ...
+
+    def connect(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
+        """The two message streams of a client; leaving ends everything."""
+        ...
 
 
 class McpToolset:
@@ -82,11 +126,14 @@ class McpToolset:
     somebody did so before `stop`. A server that is lost stays lost; nothing is restarted.
     """
 
-    def __init__(self, spec: ServerSpec, setup: McpSetup, machine: McpServer) -> None:
+    def __init__(self, spec: Spec, setup: McpSetup, machine: McpServer) -> None:
         self.spec = spec
         self.machine = machine
         self._setup = setup
         self._tools: tuple[Tool, ...] = ()
+        self._listed: dict[str, tuple[McpTool, Tool]] = {}
+        self._problem = ""
+        self._changed = anyio.Event()
         self._client: Client | None = None
         self._failure: Exception | None = None
         self._gone = True
@@ -172,13 +219,13 @@ class McpToolset:
         """Hold the client until told to end. Raises nothing but cancellation: the task group is somebody else's."""
         try:
             with self._scope:
-                await anyio.to_thread.run_sync(_import, abandon_on_cancel=True)
+                await anyio.to_thread.run_sync(load, abandon_on_cancel=True)
                 # The handshake every server knows comes first: some servers end when they meet the newer one.
                 for mode in ("legacy", "auto"):
                     if not await self._serve(mode):
                         break
         except Exception as error:
-            self._failure = _leaf(error)
+            self._failure = leaf(error)
         finally:
             self._client = None
             self._settled.set()
@@ -188,26 +235,37 @@ class McpToolset:
         """Run the server once; True when it only refused this handshake and another one may work."""
         from mcp.client import Client
 
-        child = StdioServer(self._launch(), self._lost)
+        link = self._link()
         try:
-            async with Client(child.connect(), mode=mode, cache=None) as client:
-                child.polite = POLITE_SECONDS
-                self._tools = tuple(self._tool(tool) for tool in await _listed(client))
+            async with Client(link.connect(), mode=mode, cache=None, message_handler=self._heard) as client:
+                link.polite = POLITE_SECONDS
+                self._take(await list_tools(client))
                 self._client = client
                 self._settled.set()
-                await self._end.wait()
-                self._client = None
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(self._relist, client)
+                    tasks.start_soon(self._listen, client)
+                    await self._end.wait()
+                    self._client = None
+                    tasks.cancel_scope.cancel()
         except Exception as error:
-            if self._client is None and mode == "legacy" and _handshake_refused(error):
+            self._problem = link.problem
+            if self._client is None and mode == "legacy" and not link.problem and handshake_refused(error):
                 return True
             raise
         finally:
-            self._gone = self._gone and child.gone
+            self._gone = self._gone and link.gone
         return False
 
-    def _launch(self) -> Launch:
-        env = dict(self._setup.env) | dict(self.spec.env)
-        return Launch(self.spec.name, self.spec.command, self.spec.args, self._setup.cwd, env)
+    def _link(self) -> Link:
+        spec, setup = self.spec, self._setup
+        if isinstance(spec, ServerSpec):
+            env = dict(setup.env) | dict(spec.env)
+            return StdioServer(Launch(spec.name, spec.command, spec.args, setup.cwd, env), self._lost)
+        from sluice.mcp.guarded import Endpoint, RemoteServer
+
+        endpoint = Endpoint(spec.name, spec.url, spec.sse, spec.headers, setup.policy, setup.env, setup.resolver)
+        return RemoteServer(endpoint, self._lost)
 
     def _lost(self) -> None:
         if self.machine.state == "ready":
@@ -219,11 +277,63 @@ class McpToolset:
     def _reason(self) -> str:
         if self._end.is_set():
             return "ended as soon as it was started"
+        if self._problem:
+            return self._problem
         if self._failure is None:
             return f"did not get ready within {self._setup.budget:g} seconds"
         if isinstance(self._failure, OSError) and self._failure.strerror:
             return f"could not be started: {self._failure.strerror}"
-        return f"could not be started: {_text(self._failure)}"
+        return f"could not be started: {self._text(self._failure)}"
+
+    def _text(self, error: Exception) -> str:
+        text = error_text(error)
+        if isinstance(self.spec, RemoteSpec):
+            text = scrubbed(text, secrets_of(self.spec.url, self.spec.headers))
+        return text
+
+    # --- changes of the list
+
+    async def _heard(self, message: Any) -> None:
+        if is_list_change(message):
+            self._changed.set()
+
+    async def _listen(self, client: Client) -> None:
+        """Subscribe to changes where the newer protocol wants that; older servers send them by themselves."""
+        from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+
+        if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            return
+        try:
+            async with client.listen(tools_list_changed=True) as events:
+                async for _ in events:
+                    self._changed.set()
+        except Exception as error:
+            _log.debug("MCP server %s: no news of its tools (%s)", self.spec.name, type(error).__name__)
+
+    async def _relist(self, client: Client) -> None:
+        """List again whenever the server says that its tools have changed."""
+        while True:
+            await self._changed.wait()
+            self._changed = anyio.Event()
+            try:
+                self._take(await list_tools(client))
+            except Exception as error:
+                _log.warning("MCP server %s: its changed tools could not be listed (%s)", self.spec.name, type(error))
+                continue
+            if self._setup.on_change is not None:
+                self._setup.on_change()
+
+    def _take(self, given: Sequence[McpTool]) -> None:
+        """Take a list as the one in force.
+
+        A tool whose definition has changed gets another name: what a person allowed was the tool as it was shown.
+        """
+        fresh: dict[str, tuple[McpTool, Tool]] = {}
+        for tool in given:
+            known = self._listed.get(tool.name)
+            fresh[tool.name] = known if known is not None and known[0] == tool else (tool, self._tool(tool))
+        self._listed = fresh
+        self._tools = tuple(tool for _, tool in fresh.values())
 
     # --- tools
 
@@ -244,66 +354,26 @@ class McpToolset:
         client = self._client
         if client is None or self.machine.state != "ready":
             raise ToolFailure(f"the MCP server {self.spec.name!r} is not connected any more")
-        ended = anyio.Event()
+        limit, ended = self._setup.call_timeout, anyio.Event()
         with anyio.CancelScope() as scope:
+
+            async def alive(progress: float, total: float | None, message: str | None) -> None:
+                scope.deadline = anyio.current_time() + limit  # who makes progress is not hanging
+
+            await alive(0, None, None)
             self._calls[scope] = ended
             try:
-                return to_result(await client.call_tool(name, dict(arguments)))
+                return to_result(await client.call_tool(name, dict(arguments), progress_callback=alive))
             except Exception as error:
                 raise ToolFailure(self._call_failed(error)) from error
             finally:
                 del self._calls[scope]
                 ended.set()
+        if anyio.current_time() >= scope.deadline:
+            raise ToolFailure(f"the MCP server {self.spec.name!r} made no progress for {limit:g} seconds")
         raise ToolFailure(f"the MCP server {self.spec.name!r} was stopped during the call")
 
     def _call_failed(self, error: Exception) -> str:
         if self.machine.state != "ready":
             return f"the MCP server {self.spec.name!r} ended during the call; parts of it may have taken effect"
-        return f"the MCP server {self.spec.name!r} failed: {_text(_leaf(error))}"
-
-
-def _import() -> None:
-    """Load the MCP library; it takes long, and one thread at a time may meet its half-loaded modules."""
-    with _importing:
-        import_module("mcp")
-
-
-async def _listed(client: Client) -> list[McpTool]:
-    """List the tools of all pages; a server that repeats a cursor or never ends is listened to only so long."""
-    found: dict[str, McpTool] = {}
-    cursor: str | None = None
-    seen: set[str | None] = set()
-    while cursor not in seen and len(seen) < _MOST_PAGES and len(found) < _MOST_TOOLS:
-        seen.add(cursor)
-        page = await client.list_tools(cursor=cursor)
-        for tool in page.tools:
-            found.setdefault(tool.name, tool)
-        cursor = page.next_cursor
-        if cursor is None:
-            break
-    return list(found.values())[:_MOST_TOOLS]
-
-
-def _leaf(error: BaseException) -> Exception:
-    """Return the first real error; the task groups of the library wrap it."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error if isinstance(error, Exception) else RuntimeError(type(error).__name__)
-
-
-def _handshake_refused(error: Exception) -> bool:
-    """Whether the server answered `initialize` with an error of its own, and so speaks only the newer handshake."""
-    from mcp import MCPError
-    from mcp.types import CONNECTION_CLOSED, REQUEST_TIMEOUT
-
-    leaf = _leaf(error)
-    return isinstance(leaf, MCPError) and leaf.code not in (CONNECTION_CLOSED, REQUEST_TIMEOUT)
-
-
-def _text(error: Exception) -> str:
-    from mcp import MCPError
-
-    if isinstance(error, MCPError):
-        return " ".join(error.error.message.split())[:_ERROR_CHARACTERS] or "an error without a message"
-    # The text of anything else is not meant for people and may hold what the server sent.
-    return f"its answer could not be used ({type(error).__name__})"
+        return f"the MCP server {self.spec.name!r} failed: {self._text(leaf(error))}"

@@ -60,7 +60,10 @@ class StdioServer:
     Attributes:
         polite: how long the server may take to end by itself at the end, in seconds.
         gone: False when something of the process group still runs after the clean-up.
+        problem: always "": what went wrong with a process is in the exception.
     """
+
+    problem = ""
 
     def __init__(self, launch: Launch, on_lost: Callable[[], None]) -> None:
         self.polite = HASTY_SECONDS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,14 +53,22 @@ class Stage:
 
 @asynccontextmanager
 async def on_stage(
-    directory: Path, *replies: Scripted, agent: dict[str, Any] | None = None, **capabilities: Any
+    directory: Path,
+    *replies: Scripted,
+    agent: dict[str, Any] | None = None,
+    allow: Sequence[str] = (),
+    file: dict[str, Any] | None = None,
+    **capabilities: Any,
 ) -> AsyncIterator[Stage]:
-    """Everything up to the first prompt. No reply of the model server may be a refusal of an invalid history."""
+    """Everything up to the first prompt; `allow` are networks that the operator opens, `file` top-level keys.
+
+    No reply of the model server may be a refusal of an invalid history.
+    """
     cwd = directory / "project"
     cwd.mkdir(exist_ok=True)
     async with ModelServer(replies) as model:
-        file = agent_on(directory, model.base_url, agent=agent)
-        async with serving(file, directory / "session.db") as server:
+        path = agent_on(directory, model.base_url, agent=agent, **(file or {}))
+        async with serving(path, directory / "session.db", allow=allow) as server:
             client = server.client
             await client.initialize(**capabilities)
             yield Stage(model, server, client, await client.new(cwd), cwd)

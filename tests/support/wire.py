@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import textwrap
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from sluice.handlers.assembly import Assembly, Options
 from sluice.handlers.connection import Connection
 from sluice.handlers.table import NOTIFICATIONS, REQUESTS
 from sluice.machines import Transition
+from sluice.outbound import AddressPolicy, networks
 from sluice.wire.peer import Peer
 from sluice.wire.transport import MemoryTransport, StreamTransport, Transport
 from tests.support.lines import LineChecker
@@ -242,12 +243,14 @@ async def serving(
     environment: Callable[[], Environment] | None = None,
     busy_timeout: float = 5.0,
     capabilities: AgentCapabilities | None = None,
+    allow: Sequence[str] = (),
 ) -> AsyncIterator[Server]:
     """Serve an agent file in memory; leaving the block ends the input and joins the server."""
     mine, theirs = MemoryTransport.pair()
     transitions: list[Transition] = []
     read = environment or (lambda: Environment.read({"PATH": os.environ["PATH"]}, (), None))
-    assembly = Assembly(Options(file, database, read, busy_timeout, capabilities))
+    policy = AddressPolicy(networks(allow))
+    assembly = Assembly(Options(file, database, read, busy_timeout, capabilities, policy))
     connection = Connection(Peer(theirs), assembly, REQUESTS, NOTIFICATIONS, transitions.append)
     server = Server(Client(mine), connection, transitions)
 
