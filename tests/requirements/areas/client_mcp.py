@@ -41,16 +41,7 @@ AREA = area(
         "client-mcp.life.limits-documented": "The docs advise https and say what is not promised.",
     },
     deferred={
-        "client-mcp.stdio.absolute-command": "client MCP: no test carries it yet",
-        "client-mcp.url.private-blocked": "client MCP: no test carries it yet",
-        "client-mcp.url.proxy-policy": "client MCP: no test carries it yet",
-        "client-mcp.url.same-origin": "client MCP: no test carries it yet",
-        "client-mcp.auth.only-given-headers": "client MCP: no test carries it yet",
-        "client-mcp.auth.private-cookies": "client MCP: no test carries it yet",
         "client-mcp.errors.host-only-spans": "client MCP: no test carries it yet",
-        "client-mcp.tools.global-policies": "client MCP: no test carries it yet",
-        "client-mcp.life.http-delete": "client MCP: no test carries it yet",
-        "client-mcp.life.not-persisted": "client MCP: no test carries it yet",
         "client-mcp.life.limits-documented": "client MCP: no test carries it yet",
     },
 )
