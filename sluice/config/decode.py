@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -160,7 +160,7 @@ def read(ctx: Context, node: Node, key: str, kind: Any) -> Any:
     if kind is Node:
         return node
     if is_dataclass(kind) and isinstance(kind, type):
-        return kind(**decode(ctx, node, key, shape_of_fields(kind)))
+        return _object(ctx, node, key, kind)
     if origin is tuple:
         return tuple(read(ctx, child, path, arguments[0]) for path, child in items(ctx, node, key))
     if isinstance(origin, type) and issubclass(origin, Mapping):
@@ -171,6 +171,14 @@ def read(ctx: Context, node: Node, key: str, kind: Any) -> Any:
     if kind is Any and isinstance(node.value, (dict, list)):
         return read(ctx, node, key, dict[str, Any] if isinstance(node.value, dict) else tuple[Any, ...])
     return _leaf(ctx, node, key, kind)
+
+
+def _object(ctx: Context, node: Node, key: str, kind: type) -> Any:
+    values = decode(ctx, node, key, shape_of_fields(kind))
+    for found in fields(kind):
+        if found.name not in values and found.default is MISSING and found.default_factory is MISSING:
+            raise ctx.error(node, join(key, found.name), "is missing")
+    return kind(**values)
 
 
 def shape_of_fields(cls: type) -> Shape:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sluice.config.schema import PathEntry
+from sluice.config.schema import PathEntry, PostEditCommand
 
 __all__ = [
     "KNOWN_NOT_BUILT",
@@ -31,6 +31,7 @@ TOOLSET_OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "ignore_vcs": bool,
         "allow_list": tuple[PathEntry, ...],
         "deny_list": tuple[PathEntry, ...],
+        "post_edit": tuple[PostEditCommand, ...],
     },
     "shell": {"env": dict[str, str], "sudo_askpass": bool},
     "think": {},
@@ -102,7 +103,6 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
         "toon": "compact tool results",
         "lifecycle": "supervision of the toolset",
     },
-    "toolsets.filesystem": {"post_edit": "commands after an edit"},
     "toolsets.shell": {"sudo_askpass": "asking for a password"},
     "toolset types": {
         "a2a": "agents over A2A",

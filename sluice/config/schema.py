@@ -26,6 +26,7 @@ __all__ = [
     "ModelConfig",
     "PathEntry",
     "PermissionRules",
+    "PostEditCommand",
     "ProviderConfig",
     "Reference",
     "RuntimeConfig",
@@ -94,6 +95,14 @@ class PermissionRules:
     allow: tuple[Text, ...] = ()
     ask: tuple[Text, ...] = ()
     deny: tuple[Text, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PostEditCommand:
+    """A command that runs after a matching file was written; `${file}` in `cmd` is a variable of the shell."""
+
+    path: Text
+    cmd: Annotated[str, Meta(min_length=1, extra={EXPAND: "never"})]
 
 
 @dataclass(frozen=True, slots=True)

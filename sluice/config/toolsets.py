@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, is_dataclass
 from types import MappingProxyType
+from typing import Any
 
 from sluice.config.decode import Context, Shape, decode, entries, items, join, read, shape
 from sluice.config.keys import KNOWN_NOT_BUILT, TOOLSET_OPTIONS, TOOLSET_TYPES, UNBUILT_TOOLSET_KEYS
@@ -62,8 +64,15 @@ def _toolset(ctx: Context, node: Node, key: str) -> ToolsetConfig | None:
     scopes = ("toolsets.*", own_scope) if own_scope in KNOWN_NOT_BUILT else ("toolsets.*",)
     values = decode(ctx, node, key, {**COMMON_SHAPE, **options}, scopes)
     common = {name: value for name, value in values.items() if name in COMMON_SHAPE}
-    chosen = {name: value for name, value in values.items() if name in options}
+    chosen = {name: _plain(value) for name, value in values.items() if name in options}
     return ToolsetConfig(**common, options=MappingProxyType(chosen), line=node.line)
+
+
+def _plain(value: Any) -> Any:
+    """Options are plain data: a list of checked objects becomes one of mappings."""
+    if isinstance(value, tuple) and value and is_dataclass(value[0]):
+        return tuple(MappingProxyType(asdict(item)) for item in value)
+    return value
 
 
 def _check_unbuilt(ctx: Context, node: Node, key: str) -> None:

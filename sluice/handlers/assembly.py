@@ -18,7 +18,7 @@ import anyio
 import anyio.to_thread
 
 from sluice.agent.permissions import Rules
-from sluice.agent.ports import Elicitation, Model, Terminal, ToolFailure
+from sluice.agent.ports import Elicitation, Files, Model, Terminal, ToolFailure
 from sluice.agent.team import Agent, Team
 from sluice.handlers.answers import wire_error
 from sluice.outbound import AddressPolicy
@@ -67,8 +67,16 @@ class MissingCredentials(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ClientSide:
-    """What a session's tools use at its client; None for what the client does not offer."""
+    """What a session's tools use at its client; None for what the client does not offer.
 
+    With `files` the four text tools of the file toolset work on the client's files, as far as `can_read` and
+    `can_write` say, or are not offered; they never fall back to the host's (client-fs.gate.table). Without `files`,
+    as in a session that has no client, they work on the host.
+    """
+
+    files: Files | None = None
+    can_read: bool = True
+    can_write: bool = True
     terminal: Terminal | None = None
     elicitation: Elicitation | None = None
 
@@ -224,9 +232,9 @@ class Assembly:
         """A new team from the agent file as it is now; nothing of it is started.
 
         Args:
-            cwd: the session's directory.
-            roots: the further directories.
-            client: what its tools use at the client, None for nothing.
+            cwd: the session's directory, absolute.
+            roots: its further directories, absolute.
+            client: what its tools use at the client; None for a session without one, whose tools use the host.
             overrides: agent -> the model that was chosen for it, stored with the session. One that cannot be used
                 any more is an error, never replaced in silence (config-options.persist.stale-override).
 
@@ -251,6 +259,9 @@ class Assembly:
             env=os.environ,
             roots=roots,
             config_dir=self.options.agent_file.resolve().parent,
+            files=client.files,
+            can_read=client.can_read,
+            can_write=client.can_write,
             terminal=client.terminal,
             elicitation=client.elicitation,
         )

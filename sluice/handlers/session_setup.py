@@ -24,6 +24,7 @@ from sluice.agent.permissions import Approval
 from sluice.handlers.answers import auth_required, not_found
 from sluice.handlers.assembly import Built, ClientSide, MissingCredentials
 from sluice.handlers.connection import Connection
+from sluice.handlers.file_system import ClientFiles
 from sluice.handlers.initialization import advertised
 from sluice.handlers.mcp_servers import retire_servers, start_servers
 from sluice.handlers.replay import nested_ids, replay
@@ -210,7 +211,14 @@ async def make_team(
 
 def client_side(live: Incarnation) -> ClientSide:
     """What the tools of a session use at the client, by what the client said it can do."""
-    return ClientSide(terminal=live.terminals if live.connection.capabilities.terminal else None)
+    connection = live.connection
+    offered = connection.capabilities
+    return ClientSide(
+        files=ClientFiles(connection.peer, live.id, offered),
+        can_read=offered.fs_read,
+        can_write=offered.fs_write,
+        terminal=live.terminals if offered.terminal else None,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any, TypeVar
@@ -33,6 +34,10 @@ class DirectoryTools:
         self._policy = policy
         self._ignore_vcs = ignore_vcs
 
+    def _in_force(self, context: ToolContext) -> PathPolicy:
+        """The policy with the session's present roots, which load and resume replace."""
+        return replace(self._policy, roots=context.roots)
+
     def runs(self) -> dict[str, _Run]:
         """Return what runs each tool, by name."""
         return {
@@ -47,8 +52,8 @@ class DirectoryTools:
         path = text(arguments, "path")
 
         def work() -> str:
-            real = self._policy.check(path, context.cwd)
-            view = self._policy.view()
+            policy = self._in_force(context)
+            real, view = policy.check(path, context.cwd), policy.view()
             entries = [item for item in tree.listing(real) if view.permits(item.real, is_dir=item.is_dir)]
             return "\n".join(_line(item) for item in entries) or f"The directory {real} is empty."
 
@@ -85,8 +90,9 @@ class DirectoryTools:
         stop = Event()
 
         def checked() -> _T:
-            real = self._policy.check(path, context.cwd)
-            return work(tree.Walk(self._policy.view(), exclude, self._ignore_vcs, stop), real)
+            policy = self._in_force(context)
+            real = policy.check(path, context.cwd)
+            return work(tree.Walk(policy.view(), exclude, self._ignore_vcs, stop), real)
 
         try:
             return await anyio.to_thread.run_sync(checked, abandon_on_cancel=True)
@@ -112,9 +118,10 @@ class DirectoryTools:
         def work() -> ToolResult:
             lines = []
             failed = False
+            policy = self._in_force(context)
             for path in paths:
                 try:
-                    change(self._policy.check(path, context.cwd, writing=True, is_dir=True))
+                    change(policy.check(path, context.cwd, writing=True, is_dir=True))
                     lines.append(f"{verb} {path}.")
                 except (ToolFailure, OSError) as error:
                     failed = True

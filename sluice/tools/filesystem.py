@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio
@@ -16,7 +16,7 @@ import anyio.to_thread
 
 from sluice.agent.ports import Tool, ToolContext, ToolFailure, ToolResult
 from sluice.tools import directories, edits, filesystem_specs
-from sluice.tools.paths import PathPolicy
+from sluice.tools.paths import PathPolicy, spelled
 from sluice.tools.post_edit import PostEdit
 from sluice.tools.setup import ToolsetConfigLike, ToolsetSetup, count, flag, text, texts
 from sluice.tools.shell import environment
@@ -41,12 +41,20 @@ class FilesystemOptions:
     ignore_vcs: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A checked path: where it really leads, and the name it has where the texts come from."""
+
+    real: str
+    name: str
+
+
 class FilesystemToolset:
     """The file tools of one session.
 
     Args:
         policy: what may be touched.
-        files: where texts are read from and written to.
+        files: where texts are read from and written to. A client's files are confined to the session's directories.
         can_read: whether the two reading tools are offered.
         can_write: whether `write_file` is offered; `edit_file` needs both.
         options: what else the configuration says.
@@ -63,6 +71,7 @@ class FilesystemToolset:
     ) -> None:
         self._policy = policy
         self._files = files
+        self._confined = isinstance(files, ClientFiles)
         self._post_edit = options.post_edit
         # Calls of one batch run at once: two edits of one file must not both start from the old text.
         self._writing = anyio.Lock()
@@ -91,15 +100,20 @@ class FilesystemToolset:
     async def stop(self) -> None:
         """Nothing to end."""
 
-    async def _checked(self, path: object, context: ToolContext, *, writing: bool = False) -> str:
-        return await anyio.to_thread.run_sync(
-            lambda: self._policy.check(path, context.cwd, writing=writing), abandon_on_cancel=True
-        )
+    async def _checked(self, path: object, context: ToolContext, *, writing: bool = False) -> Place:
+        """Where a path leads, if policy and workspace permit; looked at in a thread, before any client is asked."""
+
+        def check() -> Place:
+            # Load and resume replace the roots of a session whose toolsets live on: the call's are those in force.
+            real = replace(self._policy, roots=context.roots).check(path, context.cwd, writing=writing)
+            return Place(real, spelled(real, (context.cwd, *context.roots)) if self._confined else real)
+
+        return await anyio.to_thread.run_sync(check, abandon_on_cancel=True)
 
     async def _read(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         line, limit = count(arguments, "line"), count(arguments, "limit")
-        path = await self._checked(text(arguments, "path"), context)
-        return ToolResult(await self._files.read_text(path, line, limit) or "[the file is empty]")
+        place = await self._checked(text(arguments, "path"), context)
+        return ToolResult(await self._files.read_text(place.name, line, limit) or "[the file is empty]")
 
     async def _read_multiple(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         as_json = flag(arguments, "json")
@@ -109,12 +123,16 @@ class FilesystemToolset:
         found: list[dict[str, str]] = []
         taken = 0
         for path in paths:
-            # What lies beyond the bound of a result is not read at all.
-            if taken > READ_BYTES:
-                found.append({"path": path, "error": "not read: the result is full"})
-                continue
-            found.append(await self._one(path, context))
-            taken += len(found[-1].get("content", ""))
+            full = taken > READ_BYTES
+            if full and not self._confined:
+                # What lies beyond the bound of a result is not read at all; only a client is asked all the same.
+                item = {"path": path, "error": "not read: the result is full"}
+            else:
+                item = await self._one(path, context)
+            if full and "content" in item:
+                item = {"path": path, "error": "not shown: the result is full"}
+            found.append(item)
+            taken += len(item.get("content", ""))
         failed = all("error" in item for item in found)
         if as_json:
             return ToolResult(json.dumps(found, ensure_ascii=False), is_error=failed)
@@ -123,37 +141,38 @@ class FilesystemToolset:
 
     async def _one(self, path: str, context: ToolContext) -> dict[str, str]:
         try:
-            checked = await self._checked(path, context)
-            return {"path": path, "content": await self._files.read_text(checked, None, None)}
+            place = await self._checked(path, context)
+            return {"path": path, "content": await self._files.read_text(place.name, None, None)}
         except ToolFailure as failure:
             return {"path": path, "error": str(failure)}
 
     async def _write(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         content = text(arguments, "content", empty=True)
         async with self._writing:
-            path = await self._checked(text(arguments, "path"), context, writing=True)
-            await self._files.write_text(path, content)
-            return await self._written(ToolResult(f"Wrote {len(content.encode())} bytes to {path}."), path)
+            place = await self._checked(text(arguments, "path"), context, writing=True)
+            await self._files.write_text(place.name, content)
+            done = f"Wrote {len(content.encode())} bytes to {place.name}."
+            return await self._written(ToolResult(done), place)
 
     async def _edit(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         name = text(arguments, "path")
         changes = _changes(arguments)
         async with self._writing:
-            path = await self._checked(name, context, writing=True)
-            before = await self._files.snapshot(path)
+            place = await self._checked(name, context, writing=True)
+            before = await self._files.snapshot(place.name)
             after = edits.apply(before, changes)
             # A link on the way may have been turned round since: what is written to was checked, and shows no diff.
             target = await self._checked(name, context, writing=True)
-            await self._files.write_text(target, after)
+            await self._files.write_text(target.name, after)
             # After a formatter the diff would show what is no longer there.
-            whole = target == path and not self._post_edit.commands
-            shown = edits.diff(path, before, after) if whole else None
-            done = f"Made {len(changes)} edit{'s' * (len(changes) != 1)} in {target}."
+            whole = target == place and not self._post_edit.commands
+            shown = edits.diff(place.name, before, after) if whole else None
+            done = f"Made {len(changes)} edit{'s' * (len(changes) != 1)} in {target.name}."
             return await self._written(ToolResult(done, diff=shown), target)
 
-    async def _written(self, result: ToolResult, target: str) -> ToolResult:
+    async def _written(self, result: ToolResult, target: Place) -> ToolResult:
         """Run what is to follow a write; its failure is told, and neither repeats nor undoes the write."""
-        failure = await self._post_edit.run(target)
+        failure = await self._post_edit.run(target.real)
         if not failure:
             return result
         return ToolResult(

@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 from sluice.agent.ports import ToolFailure
 from sluice.tools.ignore import IgnoreRules
 
-__all__ = ["IGNORE_FILE", "PathPolicy", "PathView", "absolute", "inside", "resolve"]
+__all__ = ["IGNORE_FILE", "PathPolicy", "PathView", "absolute", "inside", "resolve", "spelled"]
 
 IGNORE_FILE = ".agentsignore"
 """Patterns, in the form of .gitignore, of what the file tools must not touch; read in the cwd and in each root."""
@@ -63,6 +63,23 @@ def resolve(path: str) -> str:
     except OSError as error:
         raise ToolFailure(f"{path}: the link {probe} leads nowhere") from error
     return os.path.join(real, rest) if rest else real  # noqa: PTH118 - text paths throughout
+
+
+def spelled(real: str, directories: Sequence[str]) -> str:
+    """Return a resolved path as the client knows it, which may have opened its workspace through a link; blocking.
+
+    Args:
+        real: where the path really leads.
+        directories: the workspace: cwd and roots, as the client gave them.
+
+    Raises:
+        ToolFailure: it lies outside of all of them (requirement `workspace.roots.confine-client-paths`).
+    """
+    for directory in directories:
+        base = os.path.realpath(directory)
+        if inside(real, base):
+            return os.path.join(directory, real[len(base) :].lstrip("/")) if real != base else directory  # noqa: PTH118
+    raise ToolFailure(f"{real} may not be used: it is outside of the session's directories")
 
 
 def inside(path: str, directory: str) -> bool:

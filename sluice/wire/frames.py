@@ -35,6 +35,7 @@ __all__ = [
     "Oversized",
     "Request",
     "Response",
+    "answered_by",
     "decode",
     "encode_error",
     "encode_notification",
@@ -125,6 +126,12 @@ class _Envelope(msgspec.Struct):
 _ENVELOPE = msgspec.json.Decoder(_Envelope)
 _ANY_JSON = msgspec.json.Decoder(msgspec.Raw)
 _TEXT = msgspec.json.Decoder(str)
+# The members of an answer in any usual order: the id before the result, or behind it at the end of the line.
+_ANSWER_HEAD = re.compile(
+    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?(?:"id"\s*:\s*(\d{1,15})\s*,\s*)?'
+    rb'(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"(?:result|error)"'
+)
+_ANSWER_TAIL = re.compile(rb'"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
 _INTEGER = re.compile(rb"-?(?:0|[1-9][0-9]*)\Z")
 # An escaped backslash is matched only to step over it; a high half takes the low half that follows it along.
 _SURROGATES = re.compile(
@@ -157,6 +164,18 @@ def decode(line: bytes) -> Message:
     if envelope.result is msgspec.UNSET and envelope.error is msgspec.UNSET:
         return Malformed(InvalidRequest("The message has no method."), NULL_ID, key)
     return Response(key, _member(envelope.result), _member(envelope.error))
+
+
+def answered_by(line: Oversized) -> IdKey | None:
+    """The request that a line too long to be read is the answer to, as far as its two ends tell; else None.
+
+    Only integer ids are looked for: those are the ones this program gives.
+    """
+    found = _ANSWER_HEAD.match(line.head)
+    if found is None:
+        return None
+    number = found[1] or ((tail := _ANSWER_TAIL.search(line.tail)) and tail[1])
+    return ("number", int(number)) if number else None
 
 
 def id_key(raw: bytes) -> IdKey | None:

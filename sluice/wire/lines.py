@@ -6,8 +6,7 @@ Source: ACP "Transports"; transport.framing.lf-delimits, transport.limits.inboun
 from __future__ import annotations
 
 from collections.abc import Iterator
-
-import msgspec
+from dataclasses import dataclass, field
 
 __all__ = ["MAX_LINE_BYTES", "LineSplitter", "Oversized"]
 
@@ -17,14 +16,23 @@ MAX_LINE_BYTES = 10 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
 
 
-class Oversized(msgspec.Struct, frozen=True):
+_EDGE = 128
+"""Bytes kept of either end of a line that is dropped: enough to see which request it answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Oversized:
     """Stands in the place of a line that was longer than the limit; the line itself was thrown away unread.
 
     Attributes:
         size: length of the line in bytes.
+        head: its first bytes.
+        tail: its last bytes.
     """
 
     size: int
+    head: bytes = field(default=b"", compare=False, repr=False)
+    tail: bytes = field(default=b"", compare=False, repr=False)
 
 
 class LineSplitter:
@@ -42,6 +50,7 @@ class LineSplitter:
         self.limit = limit
         self._held = bytearray()
         self._dropped = 0
+        self._head = self._tail = b""
         self._mark = _BOM
 
     @property
@@ -72,9 +81,12 @@ class LineSplitter:
         size = end - start
         if self._dropped:
             self._dropped += size
+            self._tail = (self._tail + data[max(start, end - _EDGE) : end])[-_EDGE:]
         # A CR and a byte-order mark that are still to be removed do not count.
         elif len(self._held) + size > self.limit + 1 + len(self._mark):
             self._dropped = len(self._held) + size
+            self._head = (bytes(self._held[:_EDGE]) + data[start : min(end, start + _EDGE)])[:_EDGE]
+            self._tail = (bytes(self._held[-_EDGE:]) + data[max(start, end - _EDGE) : end])[-_EDGE:]
             self._held = bytearray()
         else:
             self._held += memoryview(data)[start:end]
@@ -83,7 +95,7 @@ class LineSplitter:
         if self._dropped:
             dropped, self._dropped = self._dropped, 0
             self._mark = b""
-            return Oversized(dropped)
+            return Oversized(dropped, self._head, self._tail)
         line, self._held = bytes(self._held), bytearray()
         return self._finished(line)
 
@@ -92,4 +104,4 @@ class LineSplitter:
         if self._mark:
             line = line.removeprefix(self._mark)
             self._mark = b""
-        return Oversized(len(line)) if len(line) > self.limit else line
+        return Oversized(len(line), line[:_EDGE], line[-_EDGE:]) if len(line) > self.limit else line

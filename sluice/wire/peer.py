@@ -34,6 +34,7 @@ from sluice.wire.frames import (
     Oversized,
     Request,
     Response,
+    answered_by,
     decode,
     encode_error,
     encode_notification,
@@ -170,6 +171,10 @@ class Peer:
     def _take(self, line: bytes | Oversized, router: Router) -> None:
         if isinstance(line, Oversized):
             logger.warning("dropped a line of %d bytes, above the limit of %d", line.size, self._limit)
+            key = answered_by(line)
+            if key is not None and self._calls.waits_for(key):
+                # An answer that cannot be read must not leave its request waiting for ever (client-fs.limits.frame).
+                self._take_response(Response(key, None, None))
             self._send_error(NULL_ID, InvalidRequest("The line is too long.", {"limit": self._limit}))
             return
         if not line or line.isspace():

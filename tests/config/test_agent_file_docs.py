@@ -32,7 +32,6 @@ SCOPES = {
     "models.*": "A model",
     "providers.*": "A provider",
     "toolsets.*": "Any toolset",
-    "toolsets.filesystem": "A `filesystem` toolset",
     "toolsets.shell": "A `shell` toolset",
     "toolset types": "Toolset types",
     "providers": "Providers",

@@ -36,6 +36,12 @@ def test_what_is_not_written_is_not_in_the_options() -> None:
     assert (dict(todo.options), todo.line) == ({"shared": True}, 7)
 
 
+def test_commands_after_a_write_are_kept_as_written() -> None:
+    (found,) = toolsets("{type: filesystem, post_edit: [{path: '*.py', cmd: 'fmt \"${file}\"'}]}")
+    assert [dict(item) for item in found.options["post_edit"]] == [{"path": "*.py", "cmd": 'fmt "${file}"'}]
+    assert warnings(with_toolsets("{type: filesystem, post_edit: [{path: a, cmd: 'b ${file}'}]}")) == []
+
+
 @pytest.mark.parametrize("type_", sorted(KNOWN_NOT_BUILT["toolset types"]))
 def test_a_type_that_is_not_built_is_left_out_with_one_warning(type_: str) -> None:
     text = with_toolsets("{type: shell}", f"{{type: {type_}, name: x, command: y, defer: true}}")
@@ -50,9 +56,7 @@ def test_a_common_key_that_is_not_built_gives_one_warning(type_: str, key: str) 
     assert [(line, name) for line, name, _ in found] == [(5, f"agents.root.toolsets[0].{key}")]
 
 
-@pytest.mark.parametrize(
-    ("type_", "key", "value"), [("filesystem", "post_edit", "[]"), ("shell", "sudo_askpass", "true")]
-)
+@pytest.mark.parametrize(("type_", "key", "value"), [("shell", "sudo_askpass", "true")])
 def test_a_key_of_one_type_that_is_not_built_gives_one_warning_there_and_is_unknown_elsewhere(
     type_: str, key: str, value: str
 ) -> None:
@@ -79,6 +83,9 @@ def test_the_types_of_the_format_are_all_known() -> None:
         ("{type: todo, shared: maybe}", ".shared", 'expected true or false, got "maybe"'),
         ("{type: filesystem, allow_list: x}", ".allow_list", 'expected a list, got "x"'),
         ("{type: filesystem, allow_list: ['']}", ".allow_list[0]", "expected text that is not empty"),
+        ("{type: filesystem, post_edit: [{path: a}]}", ".post_edit[0].cmd", "is missing"),
+        ("{type: filesystem, post_edit: [{path: a, cmd: b, c: d}]}", ".post_edit[0].c", "unknown key"),
+        ("{type: filesystem, post_edit: fmt}", ".post_edit", 'expected a list, got "fmt"'),
         ("{type: shell, env: [A=1]}", ".env", "expected a mapping, got a list"),
         ("{type: shell, env: {A: 1}}", ".env.A", "expected text, got the number 1; put it in quotes"),
         ("{type: shell, tools: [1]}", ".tools[0]", "expected text, got the number 1; put it in quotes"),

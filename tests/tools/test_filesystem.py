@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,8 @@ from typing import Any
 import anyio
 import pytest
 
-from sluice.agent.ports import ToolFailure, Toolset
-from sluice.tools import build
+from sluice.agent.ports import ToolContext, ToolFailure, Toolset
+from sluice.tools import build, collect
 from sluice.tools.textfiles import READ_BYTES
 from tests.tools.support import Config, call, make, setup
 
@@ -178,12 +179,23 @@ async def test_several_files_keep_order_and_duplicates_and_note_errors_each(tmp_
 
 
 async def test_files_beyond_the_bound_of_a_result_are_not_read(tmp_path: Path) -> None:
+    for number in range(4):
+        (tmp_path / str(number)).write_text("x" * READ_BYTES)
+    result = await call(
+        make("filesystem", tmp_path), tmp_path, "read_multiple_files", paths=["0", "1", "2", "3"], json=True
+    )
+    assert ["content" in item for item in json.loads(result.text)] == [True, True, False, False]
+
+
+@pytest.mark.requirement("client-fs.read.multiple-order")
+async def test_a_client_is_asked_for_every_file_even_when_the_result_is_full(tmp_path: Path) -> None:
     files = EditorFiles()
     paths = [str(tmp_path / str(number)) for number in range(4)]
     files.texts = dict.fromkeys(paths, "x" * READ_BYTES)
     toolset = build(Config("filesystem"), setup=setup(tmp_path, files))
-    await call(toolset, tmp_path, "read_multiple_files", paths=paths)
-    assert len(files.asked) == 2
+    result = await call(toolset, tmp_path, "read_multiple_files", paths=paths, json=True)
+    assert [path for _, path, *_ in files.asked] == paths
+    assert ["content" in item for item in json.loads(result.text)] == [True, True, False, False]
 
 
 # --- writing
@@ -365,3 +377,60 @@ async def test_an_edit_whose_target_moves_between_read_and_write_shows_no_diff(t
     result = await edit(tmp_path, "link", ("text", "new"), toolset=toolset)
     assert result.diff is None
     assert files.texts == {str(tmp_path / "two"): "new"}
+
+
+@pytest.mark.requirement("workspace.roots.confine-client-paths", "fs-policy.check.symlink-and-dangling")
+async def test_client_files_outside_of_the_session_directories_are_refused_before_the_client_is_asked(
+    tmp_path: Path,
+) -> None:
+    work, root, outside = tmp_path / "work", tmp_path / "root", tmp_path / "outside"
+    for directory in (work, root, outside):
+        directory.mkdir()
+    (work / "out").symlink_to(outside)
+    (work / "gone").symlink_to(outside / "nothing")
+    (work / "in").symlink_to(root)
+    files = EditorFiles()
+    files.texts = {str(root / "a"): "A"}
+    tools = collect([build(Config("filesystem"), setup=setup(work, files))])
+    where = ToolContext("session", "call", str(work), (str(root),))
+    for path in ("../outside/a", "out/a", str(outside / "a"), "gone", "sub/../../outside/a", "/etc/hostname"):
+        for name, more in (
+            ("read_file", {}),
+            ("write_file", {"content": "x"}),
+            ("edit_file", {"edits": [{"oldText": "a", "newText": "b"}]}),
+        ):
+            with pytest.raises(ToolFailure):
+                await tools[name].run({"path": path, **more}, where)
+        assert (await tools["read_multiple_files"].run({"paths": [path]}, where)).is_error
+    assert files.asked == []
+    assert (await tools["read_file"].run({"path": "in/a"}, where)).text == "A"
+    with pytest.raises(ToolFailure, match="outside"):
+        await tools["read_file"].run({"path": "in/a"}, replace(where, roots=()))
+
+
+@pytest.mark.requirement("workspace.match.aliases-accepted")
+async def test_a_client_is_asked_under_the_name_it_gave_its_workspace(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    alias = tmp_path / "alias"
+    alias.symlink_to("real")
+    files = EditorFiles()
+    files.texts = {str(alias / "a"): "A"}
+    toolset = build(Config("filesystem"), setup=setup(alias, files))
+    result = await edit(alias, "a", ("A", "B"), toolset=toolset)
+    assert files.texts == {str(alias / "a"): "B"}
+    assert result.diff.path == str(alias / "a")
+
+
+@pytest.mark.requirement("fs-policy.check.roots-in-addition")
+async def test_the_ignore_file_of_a_root_counts_while_the_root_does(tmp_path: Path) -> None:
+    work, root = tmp_path / "work", tmp_path / "root"
+    work.mkdir()
+    root.mkdir()
+    (root / ".agentsignore").write_text("secret\n")
+    (root / "secret").write_text("s")
+    tools = collect([build(Config("filesystem"), setup=setup(work))])
+    where = ToolContext("session", "call", str(work), (str(root),))
+    with pytest.raises(ToolFailure, match="agentsignore"):
+        await tools["read_file"].run({"path": str(root / "secret")}, where)
+    assert "secret" not in (await tools["list_directory"].run({"path": str(root)}, where)).text
+    assert (await tools["read_file"].run({"path": str(root / "secret")}, replace(where, roots=()))).text == "s"
