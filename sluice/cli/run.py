@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import anyio
 import anyio.abc
@@ -24,6 +25,7 @@ from sluice import __version__
 from sluice.client.agent import Agent, connect
 from sluice.client.connection import ClientHandlers, ClientOptions
 from sluice.client.errors import ClientError
+from sluice.client.files import LocalFiles
 from sluice.client.keys import read_key, single_keys
 from sluice.client.permissions import Decision, PermissionRequest, choose_option
 from sluice.client.process import AgentCommand
@@ -128,8 +130,14 @@ class Conversation:
 
     async def _guarded(self) -> int:
         try:
-            handlers = ClientHandlers(on_update=self.view.update, on_permission=self._permission)
-            options = ClientOptions(name="sluice-run", version=__version__)
+            # This terminal has no editor, so the agent works on the files of the directory, as if they were opened.
+            files = LocalFiles([Path(self.cwd)])
+            handlers = ClientHandlers(self.view.update, self._permission, files.requests())
+            options = ClientOptions(
+                name="sluice-run",
+                version=__version__,
+                capabilities={"fs": files.capabilities(), "terminal": False},
+            )
             async with connect(self.command, handlers, options) as agent:
                 await agent.initialize()
                 session = await agent.new_session(self.cwd)

@@ -116,7 +116,8 @@ async def test_whatever_is_no_clear_yes_is_a_no(tmp_path: Path, answer: Json) ->
 async def test_allow_always_covers_that_tool_in_that_session_and_nothing_else(tmp_path: Path) -> None:
     shell = calls(call("shell", cmd="true"))
     write = calls(call("write_file", path="a.txt", content="x"))
-    async with on_stage(tmp_path, shell, shell, write, text("end"), shell, text("end")) as stage:
+    fs = {"writeTextFile": True}
+    async with on_stage(tmp_path, shell, shell, write, text("end"), shell, text("end"), fs=fs) as stage:
         client = stage.client
         prompt = await client.send("session/prompt", sessionId=stage.session, prompt=[{"type": "text", "text": "go"}])
         await client.allow("allow-always")
