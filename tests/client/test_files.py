@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +143,7 @@ async def test_an_agent_gets_files_from_a_client_that_opted_in_and_method_not_fo
     (tmp_path / "a").write_text("A")
     params = {"sessionId": "s1", "path": str(tmp_path / "a")}
     ask = {"send": {"jsonrpc": "2.0", "id": "f", "method": "fs/read_text_file", "params": params}}
-    turn = [ask, {"wait": {"response": "f"}}, {"result": {"stopReason": "end_turn"}}]
+    turn: list[Mapping[str, Any]] = [ask, {"wait": {"response": "f"}}, {"result": {"stopReason": "end_turn"}}]
     script = Script(on={**BARRIER, "session/prompt": [turn]})
     files = LocalFiles([tmp_path])
     handlers = ClientHandlers(requests=files.requests() if opted_in else {})
