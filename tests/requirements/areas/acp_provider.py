@@ -156,7 +156,6 @@ AREA = area(
         "acp-provider.leaves-out.compaction": "provider library: no test carries it yet",
         "acp-provider.testing.fake-agent": "provider library: no test carries it yet",
         "acp-provider.client.paths": "provider library: no test carries it yet",
-        "acp-provider.client.optional-fs": "provider library: no test carries it yet",
         "acp-provider.client.optional-terminal": "provider library: no test carries it yet",
         "acp-provider.client.optional-elicitation": "provider library: no test carries it yet",
     },

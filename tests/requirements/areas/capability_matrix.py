@@ -19,7 +19,5 @@ AREA = area(
     },
     deferred={
         "capability-matrix.agent.every-advertised-works": "capability matrix: no test carries it yet",
-        "capability-matrix.client.file-tools": "capability matrix: no test carries it yet",
-        "capability-matrix.tests.wire-and-behaviour": "capability matrix: no test carries it yet",
     },
 )

@@ -23,12 +23,5 @@ AREA = area(
     },
     deferred={
         "client-fs.gate.deferred-too": "client files: no test carries it yet",
-        "client-fs.gate.hidden-call": "client files: no test carries it yet",
-        "client-fs.read.cancel-stops-further": "client files: no test carries it yet",
-        "client-fs.request.shape": "client files: no test carries it yet",
-        "client-fs.request.any-error-is-tool-error": "client files: no test carries it yet",
-        "client-fs.host.search-and-directories": "client files: no test carries it yet",
-        "client-fs.limits.frame": "client files: no test carries it yet",
-        "client-fs.scope.not-authorization": "client files: no test carries it yet",
     },
 )

@@ -28,7 +28,5 @@ AREA = area(
         "tool-lifecycle.id.same-agent-limit": "turns: no test carries it yet",
         "tool-lifecycle.stream.no-partial-arguments": "turns: no test carries it yet",
         "tool-lifecycle.update.replacement-lists": "turns: no test carries it yet",
-        "tool-lifecycle.result.text-and-diff-only": "turns: no test carries it yet",
-        "tool-lifecycle.result.raw-output": "turns: no test carries it yet",
     },
 )

@@ -19,7 +19,6 @@ AREA = area(
     },
     deferred={
         "tool-locations-diffs.diff.no-final-claim": "client files: no test carries it yet",
-        "tool-locations-diffs.diff.presentation-only": "client files: no test carries it yet",
         "tool-locations-diffs.diff.not-transformed": "client files: no test carries it yet",
     },
 )

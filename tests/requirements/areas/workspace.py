@@ -18,7 +18,4 @@ AREA = area(
         "workspace.roots.invalid-leaves-state": "A refused path or directory changes nothing of the session.",
         "workspace.roots.confine-client-paths": "Client files outside the directory and the extra roots are out of reach.",
     },
-    deferred={
-        "workspace.roots.confine-client-paths": "lifecycle: no test carries it yet",
-    },
 )
