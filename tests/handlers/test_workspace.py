@@ -27,7 +27,7 @@ async def test_tools_work_in_the_sessions_directory_wherever_the_process_was_sta
     for directory in (one, two, elsewhere):
         directory.mkdir()
     (elsewhere / "outside.txt").write_text("reachable")
-    look = calls(call("shell", cmd="pwd"), call("write_file", path="a.txt", content="mine"))
+    look = calls(call("shell", cmd="pwd"), call("create_directory", paths=["made"]))
     reach = calls(call("shell", cmd=f"cat {elsewhere}/outside.txt"))
     async with ModelServer([look, text("ok"), look, reach, text("ok")]) as model:
         file = agent_on(tmp_path, model.base_url)
@@ -41,8 +41,8 @@ async def test_tools_work_in_the_sessions_directory_wherever_the_process_was_sta
         assert seen[0] == f"{one}\n"
         seen = [m["content"] for m in model.requests[-1].messages if m["role"] == "tool"]
         assert seen[0] == f"{two}\n" and seen[2] == "reachable"
-    assert (one / "a.txt").read_text() == "mine" == (two / "a.txt").read_text()
-    assert not (elsewhere / "a.txt").exists()
+    assert (one / "made").is_dir() and (two / "made").is_dir()
+    assert not (elsewhere / "made").exists()
 
 
 @pytest.mark.requirement("workspace.match.saved-path-kept", "workspace.match.aliases-accepted")
