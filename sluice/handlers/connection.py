@@ -190,7 +190,8 @@ class Connection:
         """Fire end_of_input, or put it behind what is held while initializing."""
         if self.machine.state == "initializing":
             self.held.append(None)
-        else:
+        elif self.machine.can("end_of_input"):
+            # Not when the deadline of an initialize has fired it already and what was held is released after that.
             self.fire("end_of_input")
 
     def _hold(self, request: IncomingRequest) -> None:

@@ -52,6 +52,16 @@ class Client:
         self.failure: BaseException | None = None
         self._changed = anyio.Event()
         self._next_id = 0
+        self._reading = anyio.Event()
+        self._reading.set()
+
+    def pause(self) -> None:
+        """Stop reading after what the next receive brings, so that the pipe fills up."""
+        self._reading = anyio.Event()
+
+    def go_on(self) -> None:
+        """Read again."""
+        self._reading.set()
 
     async def read(self) -> None:
         """Read to the end; an invalid line fails the test at its next wait."""
@@ -63,6 +73,7 @@ class Client:
                     self.log.append(self.checker.received(line))
                     await self._answer(self.log[-1])
                 self._wake()
+                await self._reading.wait()
             assert not rest, f"the last line has no end: {rest[:100]!r}"
         except anyio.BrokenResourceError:
             pass
@@ -264,6 +275,7 @@ async def serving(
         try:
             yield server
         finally:
+            server.client.go_on()
             mine.send_eof()
             with anyio.CancelScope(shield=True), anyio.fail_after(BOUND):
                 await server.client.ended.wait()
