@@ -19,7 +19,6 @@ AREA = area(
         "cancel.scope.background-keeps-own": "Background work with a scope of its own survives the foreground's cancel.",
     },
     deferred={
-        "cancel.prompt.double-and-race": "lifecycle: no test carries it yet",
         "cancel.scope.background-keeps-own": "lifecycle: no test carries it yet",
     },
 )

@@ -40,7 +40,6 @@ AREA = area(
         "config-file.agents.cache": "agent file: no test carries it yet",
         "config-file.permissions.user-level": "agent file: no test carries it yet",
         "config-file.agents.harness": "agent file: no test carries it yet",
-        "config-file.runtime.safety": "agent file: no test carries it yet",
         "config-file.budget.limits": "agent file: no test carries it yet",
         "config-file.flavors.patches": "agent file: no test carries it yet",
     },

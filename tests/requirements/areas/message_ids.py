@@ -28,6 +28,5 @@ AREA = area(
         "message-ids.cache.hit-identified": "lifecycle: no test carries it yet",
         "message-ids.cache.xml-tool-miss": "lifecycle: no test carries it yet",
         "message-ids.transient.fresh": "lifecycle: no test carries it yet",
-        "message-ids.tool-name.client-mcp-alias": "lifecycle: no test carries it yet",
     },
 )

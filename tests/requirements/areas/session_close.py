@@ -19,9 +19,4 @@ AREA = area(
         "session.close.reload-afterwards": "Nothing is removed, so it can be opened again.",
         "session.close.while-removing": "Closing what is being removed, closed or gone succeeds.",
     },
-    deferred={
-        "session.close.joins-reconnects": "lifecycle: no test carries it yet",
-        "session.close.failure-returned-and-kept": "lifecycle: no test carries it yet",
-        "session.close.while-removing": "lifecycle: no test carries it yet",
-    },
 )

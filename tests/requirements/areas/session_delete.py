@@ -27,15 +27,4 @@ AREA = area(
         "session.delete.shutdown-joins": "Shutdown waits for it before the store closes.",
         "session.delete.scope-documented": "The docs limit the promise to this process and this store.",
     },
-    deferred={
-        "session.delete.cleanup-failure-preserves": "lifecycle: no test carries it yet",
-        "session.delete.child-rejected": "lifecycle: no test carries it yet",
-        "session.delete.loaded-descendant-blocks": "lifecycle: no test carries it yet",
-        "session.delete.busy-with-constructor": "lifecycle: no test carries it yet",
-        "session.delete.different-id-busy": "lifecycle: no test carries it yet",
-        "session.delete.same-id-joins": "lifecycle: no test carries it yet",
-        "session.delete.unrelated-run-on": "lifecycle: no test carries it yet",
-        "session.delete.joiner-cancel": "lifecycle: no test carries it yet",
-        "session.delete.shutdown-joins": "lifecycle: no test carries it yet",
-    },
 )

@@ -20,8 +20,4 @@ AREA = area(
         "session.list.no-snapshot": "Pages may differ when things change between them, and nothing fails by it.",
         "session.list.entry-shape": "An entry has its id, its directory and, when known, its title.",
     },
-    deferred={
-        "session.list.no-updated-at": "lifecycle: no test carries it yet",
-        "session.list.entry-shape": "lifecycle: no test carries it yet",
-    },
 )

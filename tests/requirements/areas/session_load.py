@@ -40,13 +40,8 @@ AREA = area(
         "session.load.fresh": "A session that never had a turn can be loaded and resumed.",
     },
     deferred={
-        "session.load.sets-up-servers": "lifecycle: no test carries it yet",
-        "session.load.holds-reservation": "lifecycle: no test carries it yet",
         "session.load.background-not-frozen": "lifecycle: no test carries it yet",
         "session.load.no-live-notices": "lifecycle: no test carries it yet",
-        "session.load.stop.request-cancel": "lifecycle: no test carries it yet",
-        "session.load.stop.session-cancel-ignored": "lifecycle: no test carries it yet",
         "session.load.commands-before-result": "lifecycle: no test carries it yet",
-        "session.load.fresh": "lifecycle: no test carries it yet",
     },
 )

@@ -22,10 +22,6 @@ AREA = area(
         "session.new.option-order-stable": "The options stand in the same order every time, mode first.",
     },
     deferred={
-        "session.new.default-mode": "lifecycle: no test carries it yet",
         "session.new.commands-after-result": "lifecycle: no test carries it yet",
-        "session.new.cancel-request": "lifecycle: no test carries it yet",
-        "session.new.only-known-ids": "lifecycle: no test carries it yet",
-        "session.new.option-order-stable": "lifecycle: no test carries it yet",
     },
 )

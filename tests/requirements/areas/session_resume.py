@@ -16,11 +16,6 @@ AREA = area(
         "session.resume.blocked-while-closing": "It is refused while the session closes, and for good after a failed close.",
     },
     deferred={
-        "session.resume.cwd-required": "lifecycle: no test carries it yet",
-        "session.resume.servers-optional": "lifecycle: no test carries it yet",
-        "session.resume.live-keeps-runtime": "lifecycle: no test carries it yet",
-        "session.resume.busy-reservation": "lifecycle: no test carries it yet",
         "session.resume.background-allowed": "lifecycle: no test carries it yet",
-        "session.resume.blocked-while-closing": "lifecycle: no test carries it yet",
     },
 )

@@ -14,9 +14,4 @@ AREA = area(
         "shutdown.restart.sessions-survive": "Stored sessions can be opened by the next process.",
         "shutdown.scope.unmanaged-tools": "The docs say what is not undone.",
     },
-    deferred={
-        "shutdown.refuse.new-work": "lifecycle: no test carries it yet",
-        "shutdown.join.final": "lifecycle: no test carries it yet",
-        "shutdown.errors.toolset-stop": "lifecycle: no test carries it yet",
-    },
 )

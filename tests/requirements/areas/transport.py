@@ -30,7 +30,4 @@ AREA = area(
         "transport.output.blocked-write-documented": "A blocked write may delay cleanup but never counts as done; the docs say there is no write deadline.",
         "transport.logging.stderr-clean": "Log lines are UTF-8 and hold neither secrets nor whole messages.",
     },
-    deferred={
-        "transport.stdio.no-listener": "lifecycle: no test carries it yet",
-    },
 )

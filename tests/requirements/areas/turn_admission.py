@@ -23,6 +23,5 @@ AREA = area(
     deferred={
         "turn-admission.live.full-runtime": "lifecycle: no test carries it yet",
         "turn-admission.commands.same-path": "lifecycle: no test carries it yet",
-        "turn-admission.release.always": "lifecycle: no test carries it yet",
     },
 )
