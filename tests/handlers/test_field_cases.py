@@ -220,8 +220,11 @@ async def test_a_second_signal_waits_for_nothing(tmp_path: Path) -> None:
         await server.client.new(tmp_path, mcpServers=[stubborn])
         children = descendants(server.process.pid)
         server.process.send_signal(signal.SIGTERM)
-        # The first one has been seen once the answer says so; the server that does not end keeps the process.
-        assert (await server.client.error("session/list"))["data"]["reason"] == "shutting_down"
+        # The first one has been seen once an answer says so; the server that does not end keeps the process.
+        with anyio.fail_after(10):
+            while "result" in (answer := await server.client.call("session/list")):
+                continue
+        assert answer["error"]["data"]["reason"] == "shutting_down"
         server.process.send_signal(signal.SIGTERM)
         assert await server.wait() == 130
         for pid in children:
