@@ -15,6 +15,7 @@ Source: ACP "Transports"; requirements `transport.stdio.*`, `transport.output.*`
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import io
@@ -65,10 +66,24 @@ def claim() -> FdTransport:
         os.dup2(2, 1)
     except OSError:  # started without stderr
         _point(1, os.devnull, os.O_WRONLY)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # A print of what the locale cannot encode must not fail in the middle of a tool.
-        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    _replace_stdout()
     return FdTransport(incoming, outgoing)
+
+
+def _replace_stdout() -> None:
+    """Give Python's `sys.stdout` a fresh file on descriptor 1, which is stderr by now.
+
+    Fresh, because the old one remembers whether the old descriptor could seek: one that was opened on a file fails on
+    a pipe. UTF-8 whatever the locale, so that no print in the middle of a tool can fail.
+    """
+    old = sys.stdout
+    if old is not None:
+        with contextlib.suppress(OSError, ValueError):
+            old.flush()  # what was printed before the claim goes to stderr too
+    raw = io.FileIO(1, "w", closefd=False)
+    sys.stdout = io.TextIOWrapper(
+        io.BufferedWriter(raw), encoding="utf-8", errors="backslashreplace", line_buffering=True
+    )
 
 
 def _point(fd: int, path: str, flags: int) -> None:

@@ -95,6 +95,15 @@ def test_whatever_is_printed_lands_on_stderr(command: list[str]) -> None:
         assert text in log
 
 
+def test_an_output_that_is_a_file_and_a_log_that_is_a_pipe_go_together(command: list[str], tmp_path: Path) -> None:
+    """A stream that was opened on a file may seek; the pipe that takes its place may not."""
+    with (tmp_path / "out").open("wb") as out:
+        data = call(1, "noise") + call(2, "echo", {"a": 1})
+        done = subprocess.run(command, input=data, stdout=out, stderr=subprocess.PIPE, timeout=SECONDS, check=True)
+    assert answers((tmp_path / "out").read_bytes()) == [{}, {"a": 1}]
+    assert b"printed before the claim" in done.stderr
+
+
 @pytest.mark.requirement("transport.stdio.children-detached")
 def test_a_grandchild_gets_neither_protocol_descriptor(command: list[str]) -> None:
     results, log = run(command, call(1, "spawn") + call(2, "echo", {"not": "eaten by cat"}))
