@@ -94,12 +94,14 @@ def submodules(name: str) -> bool:
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_a_room_imports_only_what_it_may(path: Path) -> None:
     room = room_of(path)
-    if room in ("__init__", "__main__", "outbound"):
+    if room in ("__init__", "__main__", "outbound", "lazy"):
         return
     for name in imports(path):
         if not name.startswith("sluice.") or not submodules(name):
             continue
         target = name.removeprefix("sluice.")
+        if target == "lazy":
+            continue  # how a package loads its modules; knows nothing of them
         allowed = target == room or target.startswith(f"{room}.")
         allowed = allowed or any(target == one or target.startswith(f"{one}.") for one in ROOMS[room])
         # Naming a room on the way to one of its modules is no import of the room.

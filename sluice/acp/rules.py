@@ -171,7 +171,7 @@ def check_transport_gates(servers: Sequence[McpServer], capabilities: AgentCapab
         InvalidParams: there is one; the message names the transport.
     """
     for index, server in enumerate(servers):
-        gate = MCP_GATES.get(type(server))
+        gate = MCP_GATES.get(type(server).__name__)
         if not agent_allows(capabilities, gate):
             refuse(f"$.mcpServers[{index}].type", f"the transport of {gate} is not supported here")
 

@@ -12,21 +12,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from sluice.acp.base import Message, convert
-from sluice.acp.initialize import Implementation
 from sluice.acp.methods import METHODS, Kind, Method, find
-from sluice.acp.rules import RULES
-from sluice.acp.tools import (
-    CancelledPermissionOutcome,
-    RequestPermissionOutcome,
-    RequestPermissionResponse,
-    SelectedPermissionOutcome,
-)
 from sluice.wire.errors import InvalidParams, InvalidRequest, MethodNotFound, ParseError
+
+if TYPE_CHECKING:
+    from sluice.acp.tools import RequestPermissionOutcome, RequestPermissionResponse
 
 __all__ = ["BadAnswer", "decode_notification", "decode_params", "decode_result", "permission_outcome"]
 
@@ -102,6 +97,8 @@ def permission_outcome(data: object, offered: Collection[str]) -> RequestPermiss
     Returns:
         The outcome; None when the answer is malformed or selects what was not offered, which is no approval.
     """
+    from sluice.acp.tools import CancelledPermissionOutcome, SelectedPermissionOutcome
+
     try:
         response: RequestPermissionResponse = decode_result("session/request_permission", data)
     except BadAnswer:
@@ -129,9 +126,12 @@ def _decode(row: Method, raw: bytes) -> Any:
     except (msgspec.ValidationError, RecursionError) as error:
         path, reason = _explain(error)
         raise InvalidParams(f"Invalid params at {path}: {reason}", {"path": path}) from None
-    rule = RULES.get(row.name)
-    if rule is not None:
-        rule(message)
+    if row.name.startswith("session/"):  # no other method has rules, and the first one must not wait for them
+        from sluice.acp.rules import RULES
+
+        rule = RULES.get(row.name)
+        if rule is not None:
+            rule(message)
     return message
 
 
@@ -159,6 +159,8 @@ def _initialize(params: Mapping[str, Any], present: dict[str, Any]) -> None:
     """Nothing about the client but its version may fail the call (initialize.client.missing-capabilities)."""
     if not isinstance(present.get("clientCapabilities"), dict):
         present.pop("clientCapabilities", None)
+    from sluice.acp.initialize import Implementation
+
     try:
         convert(present.get("clientInfo"), Implementation)
     except msgspec.ValidationError:

@@ -10,7 +10,7 @@ import anyio
 from sluice.agent import presentation
 from sluice.agent.events import Diff, ToolChanged
 from sluice.agent.ports import Tool
-from sluice.machines import ToolCall, Transition
+from sluice.machines import CompiledToolCall, Transition
 from sluice.persistence.records import ToolCallRecord
 
 __all__ = ["OPEN", "WIRE_STATUS", "Call"]
@@ -50,7 +50,7 @@ class Call:
         self.record = record
         self.tool = tool
         self.cwd = cwd
-        self.machine = ToolCall(key=record.id, record=note)
+        self.machine = CompiledToolCall(key=record.id, record=note)
         self.scope = anyio.CancelScope()
         self.arguments: Mapping[str, Any] = {}
         self.text: str | None = None

@@ -73,8 +73,8 @@ class Connection:
         }
         self.notifications = notifications
         self.record = record
-        self.machine = machines.Connection(key="connection", record=record)
-        self.deletion = machines.Deletion(key="deletion", record=record)
+        self.machine = machines.CompiledConnection(key="connection", record=record)
+        self.deletion = machines.CompiledDeletion(key="deletion", record=record)
         self.entries: dict[str, Entry] = {}
         self.ended: dict[str, str] = {}
         self.removals: set[Joint] = set()

@@ -102,7 +102,7 @@ class Incarnation:
         self.team: Team | None = None
         self.servers: list[McpToolset] = []
         self.generation = 0
-        self.background: list[machines.Background] = []
+        self.background: list[machines.CompiledBackground] = []
         self.terminals = ClientTerminals(self)
         self.assembled: Built | None = None
         self.shown_options: list[acp.SessionConfigOption] = []

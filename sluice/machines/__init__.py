@@ -53,8 +53,10 @@ enumeration.
 The event that frees a slot is the last act of its owner: after it, the slot may belong to somebody else.
 
 *Drivers.* `Machine` runs a declared class on python-statemachine with every switch pinned. Tool calls and background
-tasks are declared in the same way and driven by a table compiled from the declaration, because they come in bursts;
-`DRIVERS` names the class to instantiate. Both have one door (`fire`) and one recorder.
+tasks are declared in the same way and driven by a table generated from the declaration, because they come in bursts;
+so are the connection and the barrier, because they exist before the library needs to be loaded. `DRIVERS` names the
+class to instantiate. Both drivers have one door (`fire`) and one recorder. For the same reason this package loads its
+modules when a name is first used.
 
 *How it is checked.* The tests hold every row a second time, as golden tables. A breadth-first search
 (`tests/machines/search.py`) walks the composition of all tables at small bounds and checks the invariants in every
@@ -64,87 +66,51 @@ state; `diagrams/` is generated from this package and compared in CI, so table, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING
 
-from sluice.machines.admission import ADMISSION, Decision, View, admit
-from sluice.machines.answers import ANSWERS, Answer, answer
-from sluice.machines.base import (
-    AnyMachine,
-    Bug,
-    Machine,
-    Record,
-    Refused,
-    Row,
-    Transition,
-    event_names,
-    final_names,
-    initial_name,
-    rows,
-    state_names,
-)
-from sluice.machines.compiled import CompiledBackground, CompiledMachine, CompiledToolCall
-from sluice.machines.connection import Connection
-from sluice.machines.coupling import COUPLING, children, reaches
-from sluice.machines.refusals import Refusal, refusal
-from sluice.machines.session import Session
-from sluice.machines.small import Background, Deletion, Elicitation, McpServer
-from sluice.machines.terminal import Terminal
-from sluice.machines.tool_call import ToolCall
-from sluice.machines.turn import Turn
-from sluice.machines.verdicts import VERDICTS, verdict
+from sluice.lazy import lazy
 
-__all__ = [
-    "ADMISSION",
-    "ALL",
-    "ANSWERS",
-    "COUPLING",
-    "DRIVERS",
-    "VERDICTS",
-    "Answer",
-    "AnyMachine",
-    "Background",
-    "Bug",
-    "CompiledBackground",
-    "CompiledMachine",
-    "CompiledToolCall",
-    "Connection",
-    "Decision",
-    "Deletion",
-    "Elicitation",
-    "Machine",
-    "McpServer",
-    "Record",
-    "Refusal",
-    "Refused",
-    "Row",
-    "Session",
-    "Terminal",
-    "ToolCall",
-    "Transition",
-    "Turn",
-    "View",
-    "admit",
-    "answer",
-    "children",
-    "event_names",
-    "final_names",
-    "initial_name",
-    "reaches",
-    "refusal",
-    "rows",
-    "state_names",
-    "verdict",
-]
+if TYPE_CHECKING:
+    from sluice.machines.admission import *
+    from sluice.machines.answers import *
+    from sluice.machines.base import *
+    from sluice.machines.compiled import *
+    from sluice.machines.connection import *
+    from sluice.machines.coupling import *
+    from sluice.machines.refusals import *
+    from sluice.machines.registry import *
+    from sluice.machines.session import *
+    from sluice.machines.small import *
+    from sluice.machines.terminal import *
+    from sluice.machines.tool_call import *
+    from sluice.machines.transition import *
+    from sluice.machines.turn import *
+    from sluice.machines.verdicts import *
 
-ALL: Final[Mapping[str, type[Machine]]] = {
-    cls.machine: cls
-    for cls in (Connection, Deletion, Session, Turn, ToolCall, Terminal, Background, McpServer, Elicitation)
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "sluice.machines.admission": ("ADMISSION", "Decision", "View", "admit"),
+    "sluice.machines.answers": ("ANSWERS", "Answer", "answer"),
+    "sluice.machines.base": ("Machine", "event_names", "final_names", "initial_name", "rows", "state_names"),
+    "sluice.machines.compiled": (
+        "CompiledBackground",
+        "CompiledConnection",
+        "CompiledDeletion",
+        "CompiledMachine",
+        "CompiledToolCall",
+    ),
+    "sluice.machines.connection": ("Connection",),
+    "sluice.machines.coupling": ("COUPLING", "children", "reaches"),
+    "sluice.machines.refusals": ("Refusal", "refusal"),
+    "sluice.machines.registry": ("ALL", "DRIVERS"),
+    "sluice.machines.session": ("Session",),
+    "sluice.machines.small": ("Background", "Deletion", "Elicitation", "McpServer"),
+    "sluice.machines.terminal": ("Terminal",),
+    "sluice.machines.tool_call": ("ToolCall",),
+    "sluice.machines.transition": ("AnyMachine", "Bug", "Record", "Refused", "Row", "Transition"),
+    "sluice.machines.turn": ("Turn",),
+    "sluice.machines.verdicts": ("VERDICTS", "verdict"),
 }
-"""Every machine by the name used in all tables, as declared: what is drawn and what is tested."""
 
-DRIVERS: Final[Mapping[str, type[Machine] | type[CompiledMachine]]] = {
-    **ALL,
-    "tool": CompiledToolCall,
-    "background": CompiledBackground,
-}
-"""What to instantiate for each name: the declared class, or its compiled driver."""
+__all__ = [name for given in _NAMES.values() for name in given]
+
+__getattr__ = lazy(_NAMES)

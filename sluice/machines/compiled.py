@@ -1,61 +1,30 @@
-"""The compiled driver: the same interface as `Machine`, from a table read out of the declared class at import.
+"""The compiled driver: the same interface as `Machine`, from the rows in `table.py`.
 
-A library instance costs about 14 KB, needs the garbage collector and 0.6 ms for one call's life, so a thousand calls
-opened at once would hold the event loop for more than half a second. The declaration stays the only truth: the table
-is compiled from it, and whatever the compiler does not model it refuses at import.
+Two reasons, two pairs of machines. A library instance costs about 14 KB, needs the garbage collector and 0.6 ms for
+one call's life, so a thousand calls opened at once would hold the event loop for more than half a second: tool calls
+and background tasks. And the library takes longer to load than an editor should wait for the answer to `initialize`:
+the connection and the barrier, which exist before it. The declaration stays the only truth; `table.py` is generated
+from it and checked in CI, and tests drive both drivers with the same events.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from statemachine.transition import Transition as LibraryTransition
+from sluice.machines.table import TABLES
+from sluice.machines.transition import Record, Transition, refuse
 
-from sluice.machines.base import Machine, Record, Transition, initial_name, refuse, rows, state_names
-from sluice.machines.small import Background
-from sluice.machines.tool_call import ToolCall
-
-__all__ = ["CompiledBackground", "CompiledMachine", "CompiledToolCall", "NotCompilable", "compile_table"]
-
-
-class NotCompilable(TypeError):
-    """The class declares something a table of (state, event) -> state cannot express."""
-
-
-def compile_table(cls: type[Machine]) -> dict[tuple[str, str], str]:
-    """The rows of a class as {(state, event): state}.
-
-    Raises:
-        NotCompilable: a nested or parallel state, a guard, a validator, a callback, or two rows for one pair.
-    """
-    for state in cls.states:
-        if state.states or state.parallel:
-            raise NotCompilable(f"{cls.__name__}.{state.name} is not flat")
-        for transition in state.transitions:
-            if surplus := _surplus(transition):
-                raise NotCompilable(f"{cls.__name__}.{state.name} has {surplus}")
-    if hooks := [name for name in vars(cls) if name.startswith(("on_", "before_", "after_", "prepare_"))]:
-        raise NotCompilable(f"{cls.__name__} has callbacks: {', '.join(hooks)}")
-    table: dict[tuple[str, str], str] = {}
-    for row in rows(cls):
-        if (row.source, row.event) in table:
-            raise NotCompilable(f"{cls.__name__} has two rows for {row.event} in {row.source}")
-        table[row.source, row.event] = row.target
-    return table
-
-
-def _surplus(transition: LibraryTransition) -> str:
-    """What a transition carries beyond source, event and target: the names of the specs, or the empty string.
-
-    The library's callback lists are truthy even when empty, hence the look inside; the names it looks for by
-    convention on every transition are checked on the class.
-    """
-    kinds = ("cond", "validators", "before", "on", "after")
-    return ", ".join(kind for kind in kinds if any(not spec.is_convention for spec in getattr(transition, kind)))
+__all__ = [
+    "CompiledBackground",
+    "CompiledConnection",
+    "CompiledDeletion",
+    "CompiledMachine",
+    "CompiledToolCall",
+]
 
 
 class CompiledMachine:
-    """Drives one declared class by its compiled table; a subclass names the class.
+    """Drives one declared machine by its table; a subclass names the machine.
 
     Args:
         key: which instance this is, for the recorder and for refusals.
@@ -63,27 +32,24 @@ class CompiledMachine:
         start_value: the name of the state to begin in, or None for the initial one.
 
     Raises:
-        ValueError: `start_value` is not a state of the declared class.
+        ValueError: `start_value` is not a state of the machine.
     """
 
     __slots__ = ("_record", "_state", "key")
 
     machine: ClassVar[str] = ""
-    declared: ClassVar[type[Machine]]
-    """The class the table was compiled from: what the diagrams draw."""
     _table: ClassVar[dict[tuple[str, str], str]]
     _events: ClassVar[frozenset[str]]
     _initial: ClassVar[str]
+    _states: ClassVar[tuple[str, ...]]
 
-    def __init_subclass__(cls, *, declared: type[Machine]) -> None:
-        cls.machine = declared.machine
-        cls.declared = declared
-        cls._table = compile_table(declared)
+    def __init_subclass__(cls, *, machine: str) -> None:
+        cls.machine = machine
+        cls._initial, cls._states, cls._table = TABLES[machine]
         cls._events = frozenset(event for _, event in cls._table)
-        cls._initial = initial_name(declared)
 
     def __init__(self, key: str = "", record: Record | None = None, start_value: str | None = None) -> None:
-        if start_value is not None and start_value not in state_names(self.declared):
+        if start_value is not None and start_value not in self._states:
             raise ValueError(f"{self.machine} has no state {start_value!r}")
         self.key = key
         self._record = record
@@ -117,13 +83,25 @@ class CompiledMachine:
         return target
 
 
-class CompiledToolCall(CompiledMachine, declared=ToolCall):
+class CompiledConnection(CompiledMachine, machine="connection"):
+    """The driver of the connection."""
+
+    __slots__ = ()
+
+
+class CompiledDeletion(CompiledMachine, machine="deletion"):
+    """The driver of the barrier that an admitted delete holds."""
+
+    __slots__ = ()
+
+
+class CompiledToolCall(CompiledMachine, machine="tool"):
     """The driver of tool calls."""
 
     __slots__ = ()
 
 
-class CompiledBackground(CompiledMachine, declared=Background):
+class CompiledBackground(CompiledMachine, machine="background"):
     """The driver of background tasks."""
 
     __slots__ = ()

@@ -1,9 +1,10 @@
 """Records to and from JSON objects: the form of dataclasses-json, by functions that are built once per class.
 
-`DataClassJsonMixin` declares what a stored record looks like, but it evaluates the type hints of every class again
-for every object, about a millisecond of processor time an item, which would make loading a long session take seconds.
-The functions built here write exactly what `to_dict` writes and read exactly what `from_dict` reads; a property test
-holds the two together.
+dataclasses-json says what a stored record looks like: `to_dict` and `from_dict` are its reading of the dataclasses,
+for exports and whatever is not in a hurry. It evaluates the type hints of every class again for every object, about a
+millisecond of processor time an item, which would make loading a long session take seconds. So `encode` and `decode`,
+which the store uses, are built once per class; they write exactly what `to_dict` writes and read exactly what
+`from_dict` reads, and a property test holds the two together.
 """
 
 from __future__ import annotations
@@ -12,28 +13,52 @@ import types
 from collections.abc import Callable
 from dataclasses import fields
 from functools import cache
-from typing import Any, TypeGuard, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeGuard, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from dataclasses_json import DataClassJsonMixin
+from sluice.persistence.records import Item, Message, Part, SessionRecord, ToolCallRecord, Usage
 
-__all__ = ["decode", "encode"]
+__all__ = ["decode", "encode", "from_dict", "to_dict"]
 
-R = TypeVar("R", bound=DataClassJsonMixin)
+Record = Item | Message | Part | SessionRecord | ToolCallRecord | Usage
+R = TypeVar("R")
+
+_RECORDS = (Item, Message, Part, SessionRecord, ToolCallRecord, Usage)
 
 _Convert = Callable[[Any], Any]
 
 
-def encode(record: DataClassJsonMixin) -> dict[str, Any]:
-    """Give the JSON object of a record, equal to its `to_dict()`."""
+def to_dict(record: Record) -> dict[str, Any]:
+    """The JSON object of a record, by dataclasses-json."""
+    from dataclasses_json import DataClassJsonMixin
+
+    return dict(DataClassJsonMixin.to_dict(cast("Any", record)))
+
+
+def from_dict(cls: type[R], stored: dict[str, Any]) -> R:
+    """The record of a JSON object, by dataclasses-json.
+
+    Raises:
+        KeyError: a member without default is missing.
+    """
+    from dataclasses_json import DataClassJsonMixin
+
+    # The mixin's methods work on any dataclass; the records do not inherit it, because it is slow to load.
+    read = cast("Any", DataClassJsonMixin.from_dict).__func__
+    record: R = read(cls, stored)
+    return record
+
+
+def encode(record: Record) -> dict[str, Any]:
+    """Give the JSON object of a record, equal to its `to_dict`."""
     return {
         name: value if convert is None or value is None else convert(value)
-        for name, convert in _encoders(type(record))
+        for name, convert in _encoders(cast("Any", type(record)))
         for value in (getattr(record, name),)
     }
 
 
 def decode(cls: type[R], stored: dict[str, Any]) -> R:
-    """Build a record from its JSON object, equal to `cls.from_dict(stored)`: unknown members are left out, missing
+    """Build a record from its JSON object, equal to `from_dict(cls, stored)`: unknown members are left out, missing
     ones have their defaults.
 
     Raises:
@@ -41,7 +66,7 @@ def decode(cls: type[R], stored: dict[str, Any]) -> R:
     """
     values = {
         name: value if convert is None or value is None else convert(value)
-        for name, convert in _decoders(cls)
+        for name, convert in _decoders(cast("Any", cls))
         if name in stored
         for value in (stored[name],)
     }
@@ -76,11 +101,11 @@ def _decoder(hint: Any) -> _Convert | None:
     return None
 
 
-def _is_record(hint: Any) -> TypeGuard[type[DataClassJsonMixin]]:
-    return isinstance(hint, type) and issubclass(hint, DataClassJsonMixin)
+def _is_record(hint: Any) -> TypeGuard[type[Record]]:
+    return hint in _RECORDS
 
 
-def _encode_all(records: tuple[DataClassJsonMixin, ...]) -> list[dict[str, Any]]:
+def _encode_all(records: tuple[Record, ...]) -> list[dict[str, Any]]:
     return [encode(record) for record in records]
 
 

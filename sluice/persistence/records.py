@@ -1,20 +1,18 @@
 """What is remembered: the records of a session and of its items.
 
-Records belong to us, so they are plain dataclasses with `dataclasses-json`; nothing here validates a peer's
-input. `to_dict`/`from_dict` of `DataClassJsonMixin` are the stored form.
+Records belong to us, so they are plain dataclasses; nothing here validates a peer's input. Their stored form is that
+of dataclasses-json, which `codec.py` gives them: the turn needs the records long before anything is stored.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from dataclasses_json import DataClassJsonMixin
-
 __all__ = ["Item", "Message", "Part", "SessionRecord", "ToolCallRecord", "Usage"]
 
 
 @dataclass(frozen=True)
-class Usage(DataClassJsonMixin):
+class Usage:
     """Tokens of one model call. Counts are tokens; `cost` is USD, None when the call has no price."""
 
     input_tokens: int = 0
@@ -25,7 +23,7 @@ class Usage(DataClassJsonMixin):
 
 
 @dataclass(frozen=True)
-class ToolCallRecord(DataClassJsonMixin):
+class ToolCallRecord:
     """A tool call as the model made it.
 
     `id` is ours and unique in the session, whatever id the provider used; `arguments` is the JSON text.
@@ -37,7 +35,7 @@ class ToolCallRecord(DataClassJsonMixin):
 
 
 @dataclass(frozen=True)
-class Part(DataClassJsonMixin):
+class Part:
     """One piece of a message's content.
 
     `type` is text, document, image or audio. `text` holds the text of text and text documents, `data` the base64
@@ -54,7 +52,7 @@ class Part(DataClassJsonMixin):
 
 
 @dataclass(frozen=True)
-class Message(DataClassJsonMixin):
+class Message:
     """One message of the conversation.
 
     `role` is user, assistant, tool or system. `id` is the logical id that survives storage (never shown: display
@@ -83,7 +81,7 @@ class Message(DataClassJsonMixin):
 
 
 @dataclass(frozen=True)
-class Item(DataClassJsonMixin):
+class Item:
     """One entry of a session's history, in stored order.
 
     `kind` is message (`message` set), error (`text`, `code`), sub_session (`session_id`), termination (`text`) or
@@ -102,7 +100,7 @@ class Item(DataClassJsonMixin):
 
 
 @dataclass(frozen=True)
-class SessionRecord(DataClassJsonMixin):
+class SessionRecord:
     """The summary of one session: everything that can be read without its messages.
 
     `created_at` is seconds since the epoch. `cwd` is the cleaned absolute path as given by the client, None when

@@ -306,7 +306,7 @@ async def test_while_a_change_is_stored_prompts_are_busy_and_a_close_waits_for_i
 @pytest.mark.requirement("config-options.idle.busy-background", "config-options.idle.volatile-hidden")
 async def test_background_work_makes_a_change_busy_and_hides_what_cannot_change_under_it(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
-        client, task = stage.client, machines.Background(key="b")
+        client, task = stage.client, machines.CompiledBackground(key="b")
         live_of(stage).background.append(task)
         for method, params in (
             ("session/set_config_option", {"configId": "mode", "value": "strict"}),

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from sluice.machines import DRIVERS, CompiledMachine, Machine, Refused, Transition, refusal
+from sluice.machines import ALL, DRIVERS, CompiledMachine, Machine, Refused, Transition, refusal
 from sluice.machines.base import Row
 
 Golden = Mapping[str, Mapping[str, str]]
@@ -52,4 +52,4 @@ def walk_every_pair(cls: type[Machine] | type[CompiledMachine], states: Sequence
 def driven(name: str) -> list[type[Machine] | type[CompiledMachine]]:
     """The classes that must behave alike: the declared one, and its compiled driver if it has one."""
     driver = DRIVERS[name]
-    return [driver.declared, driver] if issubclass(driver, CompiledMachine) else [driver]
+    return [ALL[name], driver] if issubclass(driver, CompiledMachine) else [driver]

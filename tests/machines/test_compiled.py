@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -12,6 +14,8 @@ from statemachine import Event, State
 from sluice.machines import (
     ALL,
     CompiledBackground,
+    CompiledConnection,
+    CompiledDeletion,
     CompiledMachine,
     CompiledToolCall,
     Machine,
@@ -21,10 +25,11 @@ from sluice.machines import (
     rows,
     state_names,
 )
-from sluice.machines.compiled import NotCompilable, compile_table
+from sluice.machines.generate import FILE, NotCompilable, compile_table, source
 
 PAIRS: list[tuple[type[Machine], type[CompiledMachine]]] = [
-    (driver.declared, driver) for driver in (CompiledToolCall, CompiledBackground)
+    (ALL[driver.machine], driver)
+    for driver in (CompiledConnection, CompiledDeletion, CompiledToolCall, CompiledBackground)
 ]
 
 
@@ -146,3 +151,15 @@ def _nested() -> type[Machine]:
 def test_what_a_table_cannot_express_is_refused(build: Any, why: str) -> None:
     with pytest.raises(NotCompilable, match=why):
         compile_table(build())
+
+
+def test_the_committed_rows_are_those_of_the_declarations() -> None:
+    assert FILE.read_text(encoding="utf-8") == source()
+
+
+def test_the_drivers_that_come_first_need_no_library() -> None:
+    code = (
+        "import sys; from sluice.machines import CompiledConnection, admit; CompiledConnection().fire('initialize');"
+    )
+    code += "print('statemachine' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"False\n"
