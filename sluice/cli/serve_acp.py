@@ -14,7 +14,6 @@ import anyio
 from sluice.handlers.assembly import Assembly, Options
 from sluice.handlers.connection import Connection
 from sluice.handlers.table import NOTIFICATIONS, REQUESTS
-from sluice.outbound import AddressPolicy, networks
 from sluice.persistence import paths
 from sluice.wire import log, stdio
 from sluice.wire.peer import Peer
@@ -22,6 +21,7 @@ from sluice.wire.transport import Transport
 
 if TYPE_CHECKING:
     from sluice.config.environment import Environment
+    from sluice.outbound import AddressPolicy
 
 __all__ = ["serve_acp"]
 
@@ -42,7 +42,7 @@ def serve_acp(options: argparse.Namespace) -> int:
             agent_file=agent_file,
             session_db=paths.store_path(os.environ, options.session_db, options.data_dir),
             environment=lambda: _environment(options),
-            addresses=AddressPolicy(networks(options.allow_address or ())),
+            addresses=_addresses(options),
         )
     )
     return anyio.run(_serve, transport, assembly)
@@ -53,6 +53,14 @@ def _environment(options: argparse.Namespace) -> Environment:
 
     env_files = [Path(name) for name in options.env_from_file or ()]
     return Environment.read(os.environ, env_files, paths.config_dir(os.environ, options.config_dir))
+
+
+def _addresses(options: argparse.Namespace) -> AddressPolicy | None:
+    if not options.allow_address:
+        return None
+    from sluice.outbound import AddressPolicy, networks
+
+    return AddressPolicy(networks(options.allow_address))
 
 
 async def _serve(transport: Transport, assembly: Assembly) -> int:

@@ -76,7 +76,7 @@ def _nothing() -> Mapping[str, Any]:
     return MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Metadata:
     """Who wrote the file and what for; shown to people, used for nothing."""
 
@@ -88,7 +88,7 @@ class Metadata:
     tags: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PermissionRules:
     """The team's rules as patterns in their order; their syntax belongs to the permission checker."""
 
@@ -97,7 +97,7 @@ class PermissionRules:
     deny: tuple[Text, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PostEditCommand:
     """A command that runs after a matching file was written; `${file}` in `cmd` is a variable of the shell."""
 
@@ -105,14 +105,14 @@ class PostEditCommand:
     cmd: Annotated[str, Meta(min_length=1, extra={EXPAND: "never"})]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RuntimeConfig:
     """File-wide defaults. `safety` is None when the file chooses no mode."""
 
     safety: SafetyMode | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CommandConfig:
     """A slash command. At least one of instruction, agent and url is set; the instruction is not expanded."""
 
@@ -123,7 +123,7 @@ class CommandConfig:
     url: Verbatim = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ToolsetConfig:
     """One built-in toolset of an agent.
 
@@ -141,7 +141,7 @@ class ToolsetConfig:
     line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Capabilities:
     """What a model takes besides text; None = not said."""
 
@@ -150,7 +150,7 @@ class Capabilities:
     audio: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cost:
     """US dollars per million tokens. All zero means priced, and free."""
 
@@ -160,7 +160,7 @@ class Cost:
     cache_write: Dollars = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ModelConfig:
     """A model and its options; None = not set, so nothing is sent to the provider.
 
@@ -194,7 +194,7 @@ class ModelConfig:
         return size if isinstance(size, int) else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ProviderConfig:
     """A reusable endpoint with defaults for the models that name it. `provider` is a provider built in."""
 
@@ -214,7 +214,7 @@ class ProviderConfig:
     line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AgentConfig:
     """One agent.
 
@@ -244,7 +244,7 @@ class AgentConfig:
     line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AgentFile:
     """A whole agent file. `path` is as the caller named it; `agents` keeps the order of the file."""
 

@@ -7,11 +7,13 @@ Every refusal carries data {reason, sessionId when the request named one}; -3200
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sluice.agent.outcome import Failure
 from sluice.machines import Refusal
 from sluice.wire.errors import BackendError, RefusedError, RpcError
+
+if TYPE_CHECKING:
+    from sluice.agent.outcome import Failure
 
 __all__ = ["AUTH_METHOD_ID", "auth_required", "not_found", "refused", "turn_failure", "wire_error"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING, cast
 import anyio
 import anyio.to_thread
 
-from sluice.agent.permissions import Rules
-from sluice.agent.ports import Elicitation, Files, Model, Terminal, ToolFailure
-from sluice.agent.team import Agent, Team
 from sluice.handlers.answers import wire_error
-from sluice.outbound import AddressPolicy
 from sluice.wire.errors import BackendError
 
 if TYPE_CHECKING:
     from sluice.acp import AgentCapabilities
+    from sluice.agent.permissions import Rules
+    from sluice.agent.ports import Elicitation, Files, Model, Terminal
+    from sluice.agent.team import Team
     from sluice.config.environment import Environment
     from sluice.config.errors import ConfigError
     from sluice.config.schema import AgentFile, ThinkingBudget
+    from sluice.outbound import AddressPolicy
     from sluice.persistence.store import Store
 
 __all__ = ["Assembly", "Built", "ClientSide", "MissingCredentials", "Options"]
@@ -42,7 +42,7 @@ class Options:
 
     `busy_timeout` is how many seconds a write waits for another process's lock on the store. `capabilities` is what
     is offered to clients, None for everything this agent can do; what is not offered does not exist. `addresses` says
-    what may be reached where a client or a model names the address.
+    what may be reached where a client or a model names the address, None for public addresses only.
     """
 
     agent_file: Path
@@ -50,7 +50,7 @@ class Options:
     environment: Callable[[], Environment]
     busy_timeout: float = 5.0
     capabilities: AgentCapabilities | None = None
-    addresses: AddressPolicy = field(default_factory=AddressPolicy)
+    addresses: AddressPolicy | None = None
 
 
 class MissingCredentials(Exception):
@@ -151,6 +151,13 @@ class Assembly:
             raise BackendError("The credential sources could not be read") from error
 
     @property
+    def addresses(self) -> AddressPolicy:
+        """What may be reached where a client or a model names the address."""
+        from sluice.outbound import AddressPolicy
+
+        return self.options.addresses or AddressPolicy()
+
+    @property
     def environment(self) -> Environment:
         """The credential sources, read when first needed."""
         if self._environment is None:
@@ -249,6 +256,9 @@ class Assembly:
     def _build(
         self, file: AgentFile, cwd: str, roots: tuple[str, ...], client: ClientSide, overrides: Mapping[str, str]
     ) -> Built:
+        from sluice.agent.permissions import Rules
+        from sluice.agent.ports import ToolFailure
+        from sluice.agent.team import Agent, Team
         from sluice.config.models import selectable
         from sluice.tools import ToolsetSetup, build
 

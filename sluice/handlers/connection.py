@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from anyio.abc import TaskGroup
@@ -17,13 +17,15 @@ from anyio.abc import TaskGroup
 from sluice import acp, machines
 from sluice.acp import ClientCapabilities
 from sluice.handlers.answers import refused, wire_error
-from sluice.handlers.assembly import Assembly
+from sluice.handlers.entry import Entry
 from sluice.handlers.joint import Joint
-from sluice.handlers.session import Entry
 from sluice.machines import Decision, Refusal, View, admission, coupling, verdicts
 from sluice.wire.cleanup import shielded
 from sluice.wire.errors import MethodNotFound, RequestCancelled
 from sluice.wire.peer import IncomingRequest, Peer
+
+if TYPE_CHECKING:
+    from sluice.handlers.assembly import Assembly
 
 __all__ = ["Admit", "Connection", "Notice"]
 

@@ -5,11 +5,14 @@ Specification page: https://agentclientprotocol.com/protocol/initialization.
 
 from __future__ import annotations
 
+import anyio.to_thread
+
 from sluice import __version__, acp
 from sluice.acp.validation import decode_params
 from sluice.handlers.answers import AUTH_METHOD_ID
 from sluice.handlers.connection import Connection
 from sluice.handlers.joint import Joint
+from sluice.handlers.table import warm_up
 from sluice.wire.errors import BackendError
 from sluice.wire.peer import IncomingRequest
 
@@ -90,4 +93,11 @@ async def _check(connection: Connection, work: Joint) -> object:
     work.result = _response(connection)
     work.settle()
     connection.initialized(event)
+    if connection.machine.can("logout"):
+        connection.tasks.start_soon(_warm_up)
     return work.result
+
+
+async def _warm_up() -> None:
+    """Load in a worker thread what the first session needs, while the client reads the answer."""
+    await anyio.to_thread.run_sync(warm_up, abandon_on_cancel=True)

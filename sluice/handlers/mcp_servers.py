@@ -49,7 +49,7 @@ async def start_servers(live: Incarnation, servers: Sequence[acp.McpServer], cwd
         SETUP_BUDGET,
         live.generation,
         taken={name for agent in live.agents() for name in agent.tools},
-        policy=live.connection.assembly.options.addresses,
+        policy=live.connection.assembly.addresses,
         on_change=live.offer_tools,
     )
     started = [

@@ -19,6 +19,7 @@ from sluice import acp, machines
 from sluice.agent.conversation import Conversation
 from sluice.agent.team import Agent, Team
 from sluice.handlers.answers import refused, wire_error
+from sluice.handlers.entry import Entry
 from sluice.handlers.holder import Holder
 from sluice.handlers.joint import Joint
 from sluice.handlers.mcp_servers import retire_servers
@@ -36,23 +37,6 @@ if TYPE_CHECKING:
 __all__ = ["Entry", "Holder", "Incarnation", "Setup"]
 
 log = logging.getLogger(__name__)
-
-
-class Entry:
-    """What the connection knows of one session id: its machine, and the incarnation while there is one.
-
-    Attributes:
-        error: the retained text of a failed cleanup, None while there is none.
-        ancestors: the ids from the parent up to the root, for a child that was opened by itself.
-    """
-
-    def __init__(self, session_id: str, machine: machines.Session) -> None:
-        self.id = session_id
-        self.ancestors: tuple[str, ...] = ()
-        self.machine = machine
-        self.live: Incarnation | None = None
-        self.removal: Joint | None = None
-        self.error: str | None = None
 
 
 class Setup(Protocol):

@@ -10,8 +10,8 @@ from sluice.acp import DeleteSessionRequest
 from sluice.acp.validation import decode_params
 from sluice.handlers.answers import refused
 from sluice.handlers.connection import Connection
+from sluice.handlers.entry import Entry
 from sluice.handlers.joint import Joint
-from sluice.handlers.session import Entry
 from sluice.machines import Refusal
 from sluice.wire.errors import InvalidParams
 from sluice.wire.peer import IncomingRequest

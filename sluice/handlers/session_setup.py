@@ -24,11 +24,12 @@ from sluice.agent.permissions import Approval
 from sluice.handlers.answers import auth_required, not_found
 from sluice.handlers.assembly import Built, ClientSide, MissingCredentials
 from sluice.handlers.connection import Connection
+from sluice.handlers.entry import Entry
 from sluice.handlers.file_system import ClientFiles
 from sluice.handlers.initialization import advertised
 from sluice.handlers.mcp_servers import retire_servers, start_servers
 from sluice.handlers.replay import nested_ids, replay
-from sluice.handlers.session import Entry, Holder, Incarnation, Setup
+from sluice.handlers.session import Holder, Incarnation, Setup
 from sluice.handlers.session_config_options import modes_of, shown_options
 from sluice.handlers.slash_commands import commands_of
 from sluice.persistence.records import Item, SessionRecord
