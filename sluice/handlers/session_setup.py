@@ -20,6 +20,7 @@ from sluice import acp
 from sluice.acp.validation import decode_params
 from sluice.agent.books import Books, usages
 from sluice.agent.conversation import Conversation
+from sluice.agent.events import UsageChanged
 from sluice.agent.permissions import Approval
 from sluice.handlers.answers import auth_required, not_found
 from sluice.handlers.assembly import Built, ClientSide, MissingCredentials
@@ -32,6 +33,7 @@ from sluice.handlers.replay import nested_ids, replay
 from sluice.handlers.session import Holder, Incarnation, Setup
 from sluice.handlers.session_config_options import modes_of, shown_options
 from sluice.handlers.slash_commands import commands_of
+from sluice.handlers.updates import update_of
 from sluice.persistence.records import Item, SessionRecord
 from sluice.persistence.store import Store
 from sluice.wire.cleanup import shielded
@@ -172,7 +174,7 @@ class StoredSession:
         live.talk.roots = tuple(params.additional_directories)
         if isinstance(params, acp.LoadSessionRequest):
             await send_history(live)
-        await live.notify(commands_of(live.talk))
+        await tell_present(live)
         return "constructed"
 
     async def abandon(self, live: Incarnation) -> None:
@@ -283,6 +285,15 @@ async def send_history(live: Incarnation) -> None:
         await live.connection.peer.notify("session/update", notification)
 
 
+async def tell_present(live: Incarnation) -> None:
+    """What holds now, behind the history and before the answer: the commands, and the gauge when it has a limit."""
+    await live.notify(commands_of(live.talk))
+    books = live.talk.books
+    gauge = update_of(live.id, UsageChanged(books.context_tokens, books.limit, books.cost))
+    if gauge is not None:
+        await live.connection.peer.notify("session/update", gauge)
+
+
 # --- reconnecting to an open session ----------------------------------------------------------------------------
 
 
@@ -306,7 +317,7 @@ async def _reconnect(live: Incarnation, holder: Holder, params: Reopen, own_dire
             holder.method = "setup_failed"
             live.fire_session("setup_failed")
             raise
-    await live.notify(commands_of(live.talk))
+    await tell_present(live)
     return setup_result(live, params)
 
 

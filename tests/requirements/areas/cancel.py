@@ -19,6 +19,6 @@ AREA = area(
         "cancel.scope.background-keeps-own": "Background work with a scope of its own survives the foreground's cancel.",
     },
     deferred={
-        "cancel.scope.background-keeps-own": "lifecycle: no test carries it yet",
+        "cancel.scope.background-keeps-own": "teams: there are no background agents yet",
     },
 )

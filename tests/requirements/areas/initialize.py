@@ -22,6 +22,6 @@ AREA = area(
         "initialize.failure.bad-config": "A broken agent file fails it, with an error that is not about authentication.",
     },
     deferred={
-        "initialize.agent.capability-values": "lifecycle: no test carries it yet",
+        "initialize.agent.capability-values": "attachments: pictures and sounds are not taken yet, so not advertised",
     },
 )

@@ -25,8 +25,8 @@ AREA = area(
         "message-ids.tool-name.replay-no-arguments": "A replayed name brings nothing else back.",
     },
     deferred={
-        "message-ids.cache.hit-identified": "lifecycle: no test carries it yet",
-        "message-ids.cache.xml-tool-miss": "lifecycle: no test carries it yet",
+        "message-ids.cache.hit-identified": "agent file: there is no response cache yet",
+        "message-ids.cache.xml-tool-miss": "agent file: there is no response cache yet",
         "message-ids.transient.fresh": "lifecycle: no test carries it yet",
     },
 )

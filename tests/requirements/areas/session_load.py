@@ -40,7 +40,7 @@ AREA = area(
         "session.load.fresh": "A session that never had a turn can be loaded and resumed.",
     },
     deferred={
-        "session.load.background-not-frozen": "lifecycle: no test carries it yet",
+        "session.load.background-not-frozen": "teams: there are no background agents yet",
         "session.load.no-live-notices": "lifecycle: no test carries it yet",
         "session.load.commands-before-result": "lifecycle: no test carries it yet",
     },

@@ -16,6 +16,6 @@ AREA = area(
         "session.resume.blocked-while-closing": "It is refused while the session closes, and for good after a failed close.",
     },
     deferred={
-        "session.resume.background-allowed": "lifecycle: no test carries it yet",
+        "session.resume.background-allowed": "teams: there are no background agents yet",
     },
 )

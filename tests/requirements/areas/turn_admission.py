@@ -21,7 +21,7 @@ AREA = area(
         "turn-admission.live.quiet-after-answer": "After a turn's answer its session is silent until the next request.",
     },
     deferred={
-        "turn-admission.live.full-runtime": "lifecycle: no test carries it yet",
+        "turn-admission.live.full-runtime": "teams: nothing can be delegated yet",
         "turn-admission.commands.same-path": "lifecycle: no test carries it yet",
     },
 )
