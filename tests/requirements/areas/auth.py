@@ -39,7 +39,4 @@ AREA = area(
         "auth.logout.then-resume-works": "Authenticating again is all it takes to go on with a stored session.",
         "auth.outside.setup-documented": "The docs say where credentials go and that authenticating is tried again afterwards.",
     },
-    deferred={
-        "auth.provider-401.not-proof": "lifecycle: no test carries it yet",
-    },
 )

@@ -17,7 +17,4 @@ AREA = area(
         "capability-matrix.tests.wire-and-behaviour": "Each row of the agent's matrix has a test of the wire and one of what it does.",
         "capability-matrix.tests.single-gate-table": "One table says which capability gates which method, for dispatch, own calls and tests.",
     },
-    deferred={
-        "capability-matrix.agent.every-advertised-works": "capability matrix: no test carries it yet",
-    },
 )

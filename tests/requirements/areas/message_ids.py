@@ -27,6 +27,5 @@ AREA = area(
     deferred={
         "message-ids.cache.hit-identified": "agent file: there is no response cache yet",
         "message-ids.cache.xml-tool-miss": "agent file: there is no response cache yet",
-        "message-ids.transient.fresh": "lifecycle: no test carries it yet",
     },
 )

@@ -41,7 +41,5 @@ AREA = area(
     },
     deferred={
         "session.load.background-not-frozen": "teams: there are no background agents yet",
-        "session.load.no-live-notices": "lifecycle: no test carries it yet",
-        "session.load.commands-before-result": "lifecycle: no test carries it yet",
     },
 )

@@ -21,7 +21,4 @@ AREA = area(
         "session.new.only-known-ids": "Updates name only sessions this connection has opened.",
         "session.new.option-order-stable": "The options stand in the same order every time, mode first.",
     },
-    deferred={
-        "session.new.commands-after-result": "lifecycle: no test carries it yet",
-    },
 )

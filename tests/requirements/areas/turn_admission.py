@@ -22,6 +22,5 @@ AREA = area(
     },
     deferred={
         "turn-admission.live.full-runtime": "teams: nothing can be delegated yet",
-        "turn-admission.commands.same-path": "lifecycle: no test carries it yet",
     },
 )
