@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 __all__ = [
+    "CompactionChanged",
     "Diff",
     "Event",
     "PlanChanged",
@@ -101,5 +102,15 @@ class Warned:
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
-Event = TextDelta | ThoughtDelta | ToolChanged | PlanChanged | UsageChanged | Warned
+@dataclass(frozen=True, slots=True)
+class CompactionChanged:
+    """A step of one compaction. `summary` goes with completed, `error` with failed; both None otherwise."""
+
+    compaction: str
+    status: Literal["in_progress", "completed", "failed", "cancelled"]
+    summary: str | None = None
+    error: str | None = None
+
+
+Event = TextDelta | ThoughtDelta | ToolChanged | PlanChanged | UsageChanged | Warned | CompactionChanged
 Sink = Callable[[Event], Awaitable[None]]

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from sluice.persistence.records import Item, Message, Part
 
-__all__ = ["UNKNOWN_OUTCOME", "conversation", "text_message"]
+__all__ = ["UNKNOWN_OUTCOME", "after_summary", "conversation", "text_message"]
 
 UNKNOWN_OUTCOME = "The call was interrupted and its outcome is unknown: it may have had side effects."
 """What stands for a result that never came (session.load.tools.missing-result)."""
@@ -29,7 +29,7 @@ def conversation(items: Iterable[Item]) -> list[Message]:
     results of unknown calls are dropped; empty replies are dropped. Items before the last summary's first kept item
     are replaced by the summary.
     """
-    kept = _after_summary(list(items))
+    kept = after_summary(list(items))
     results = {m.tool_call_id: m for m in _messages(kept) if m.role == "tool"}
     history: list[Message] = []
     for message in _messages(kept):
@@ -52,8 +52,8 @@ def _says_something(message: Message) -> bool:
     return bool(message.tool_calls) or any(part.text or part.data for part in message.parts)
 
 
-def _after_summary(items: list[Item]) -> list[Item]:
-    """The items from the last compaction on: its summary as a user message, then what it kept."""
+def after_summary(items: Sequence[Item]) -> Sequence[Item]:
+    """The items from the last compaction on: its summary as a user message (at no position), then what it kept."""
     for index in range(len(items) - 1, -1, -1):
         summary = items[index]
         if summary.kind != "summary":

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from sluice.agent import arguments
+from sluice.agent import arguments, compaction
 from sluice.agent.attempts import Attempts, new_id
 from sluice.agent.bounds import bound
 from sluice.agent.calls import Call
 from sluice.agent.conversation import Conversation
-from sluice.agent.events import Event, PlanChanged, Sink, UsageChanged
+from sluice.agent.events import Event, PlanChanged, Sink, UsageChanged, Warned
 from sluice.agent.history import conversation as valid_history
 from sluice.agent.history import text_message
 from sluice.agent.outcome import CANCELLED, Failure, Outcome, TurnFailure
@@ -106,6 +106,31 @@ class Run:
                 return CANCELLED
 
     async def _ask_model(self) -> ModelResponse:
+        """Ask, with room for the answer: compact when the window is nearly full, and once when it overflowed."""
+        talk = self.conversation
+        if compaction.due(talk):
+            await self._compact("threshold")
+        try:
+            return await self._one_answer()
+        except TurnFailure as overflow:
+            if overflow.failure.code != "context_exceeded" or not talk.team.agent.config.session_compaction:
+                raise
+            if not await self._compact("overflow"):
+                raise
+        return await self._one_answer()
+
+    async def _compact(self, reason: compaction.Reason) -> bool:
+        """Compact on the way; a failure is told and recovered from. Returns whether the history is shorter now."""
+        talk = self.conversation
+        made = await compaction.compact(talk, compaction.Way(self.ports.sink, self.ports.post), reason)
+        if made.outcome == "failed":
+            await self.ports.sink(Warned(f"The conversation could not be compacted: {made.text}"))
+        if made.outcome == "applied":
+            limit = talk.team.agent.model.context_size
+            await self.ports.sink(UsageChanged(talk.books.context_tokens, limit, talk.books.cost))
+        return made.outcome == "applied"
+
+    async def _one_answer(self) -> ModelResponse:
         talk, agent = self.conversation, self.conversation.team.agent
         system = agent.system_prompt()
         history = valid_history(talk.items)

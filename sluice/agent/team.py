@@ -14,6 +14,10 @@ __all__ = ["Agent", "Team", "TeamStopError"]
 log = logging.getLogger(__name__)
 
 
+THRESHOLD = 0.9
+"""The share of the window above which a conversation is compacted, unless the agent file says another."""
+
+
 class TeamStopError(Exception):
     """A toolset could not be stopped, so the session's close fails (session.close.toolset-stop-error)."""
 
@@ -25,6 +29,8 @@ class Agent:
     Attributes:
         model: the model in force; a change of configuration replaces the object as a whole, between turns.
         model_ref: the model that was chosen in place of the file's, "" when none was; stored with the session.
+        compaction_model: the model that compacts, None for `model`.
+        threshold: the share of the window above which the conversation is compacted before the next call.
         effort: the reasoning effort that was chosen, "" for the configured one; it ends with this object.
     """
 
@@ -34,6 +40,8 @@ class Agent:
     tools: Mapping[str, Tool] = field(default_factory=dict)
     model_ref: str = ""
     effort: str = ""
+    compaction_model: Model | None = None
+    threshold: float = THRESHOLD
 
     @property
     def name(self) -> str:
@@ -90,9 +98,10 @@ class Team:
             except Exception:
                 log.exception("a toolset could not be stopped")
                 failed = True
-        for agent in self.agents.values():
+        for model in [model for agent in self.agents.values() for model in (agent.model, agent.compaction_model)]:
             try:
-                await agent.model.aclose()
+                if model is not None:
+                    await model.aclose()
             except Exception:
                 log.exception("a model connection could not be closed")
         if failed:

@@ -76,6 +76,9 @@ def _agent(ctx: Context, name: str, node: Node, shared: Shared) -> AgentConfig:
         raise ctx.error(node, join(key, "model"), "an agent needs a model, for example auto")
     written = entries(ctx, node, key)
     check_reference(ctx, written["model"], join(key, "model"), values["model"], shared.catalog)
+    if "compaction_model" in values:
+        place, path = written["compaction_model"], join(key, "compaction_model")
+        check_reference(ctx, place, path, values["compaction_model"], shared.catalog)
     files = values.pop("instruction_file", None)
     if files is not None:
         if "instruction" in values:

@@ -20,13 +20,14 @@ from sluice.config.errors import ConfigError
 from sluice.config.expand import Environ
 from sluice.config.providers import AUTO_ORDER, NOT_BUILT, PROVIDERS, Api, Provider
 from sluice.config.references import address_problem, base_provider
-from sluice.config.schema import AgentFile, ModelConfig, ProviderConfig
+from sluice.config.schema import AgentConfig, AgentFile, ModelConfig, ProviderConfig
 from sluice.config.suggest import did_you_mean
 
 __all__ = [
     "MissingCredentials",
     "ModelUnavailable",
     "ResolvedModel",
+    "compaction_threshold",
     "missing_credentials",
     "missing_text",
     "resolve",
@@ -67,8 +68,11 @@ def _place(file: AgentFile, ref: str) -> tuple[int | None, str]:
     """Where a reference is declared, else where the first agent with it stands."""
     if ref in file.models:
         return file.models[ref].line, f"models.{ref}"
-    users = (agent for agent in file.agents.values() if agent.model == ref)
-    return next(((agent.line, f"agents.{agent.name}.model") for agent in users), (None, ""))
+    for agent in file.agents.values():
+        for key, used in (("model", agent.model), ("compaction_model", agent.compaction_model)):
+            if used == ref:
+                return agent.line, f"agents.{agent.name}.{key}"
+    return None, ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +150,13 @@ def _usable(file: AgentFile, ref: str, env: Environ) -> bool:
     return True
 
 
+def compaction_threshold(file: AgentFile, agent: AgentConfig, ref: str) -> float | None:
+    """The share of the window at which an agent on this model compacts: the model's own word, else the agent's."""
+    entry = file.models.get(ref)
+    own = entry.compaction_threshold if entry is not None else None
+    return own if own is not None else agent.compaction_threshold
+
+
 def missing_credentials(file: AgentFile, env: Environ) -> tuple[str, ...]:
     """The variables that the agents' models need and that are not set, each once, in the order of the agents.
 
@@ -170,7 +181,9 @@ def _is_auto(file: AgentFile, ref: str) -> bool:
 
 
 def _missing(file: AgentFile, env: Environ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for ref in dict.fromkeys(agent.model for agent in file.agents.values()):
+    agents = file.agents.values()
+    refs = [ref for agent in agents for ref in (agent.model, agent.compaction_model) if ref is not None]
+    for ref in dict.fromkeys(refs):
         try:
             resolve(file, ref, env)
         except MissingCredentials as missing:

@@ -69,6 +69,7 @@ Text = Annotated[str, Meta(min_length=1)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 Positive = Annotated[int, Meta(ge=1, le=2**53)]
 Dollars = Annotated[float, Meta(ge=0)]
+Share = Annotated[float, Meta(gt=0, le=1)]
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
 
 
@@ -183,6 +184,7 @@ class ModelConfig:
     thinking_budget: ThinkingBudget | None = None
     parallel_tool_calls: bool | None = None
     provider_opts: Mapping[str, Any] = field(default_factory=_nothing, repr=False)
+    compaction_threshold: Share | None = None
     cost: Cost | None = None
     capabilities: Capabilities = Capabilities()
     line: int = 0
@@ -221,7 +223,8 @@ class AgentConfig:
     `model` is a reference: a name from `models`, `provider/model` or `auto`. `instruction` already holds the text of
     the instruction files. `welcome_message` is for people and never sent to a model. `safety` is the author's default
     mode, None = not chosen. `max_iterations` 0 = unlimited. `num_history_items` None = all. `commands` already holds
-    the groups of `use_commands`. `line` is where the agent stands in the file.
+    the groups of `use_commands`. `compaction_threshold` is a share of the window, None = the usual one; a model's own
+    wins. `compaction_model` None = the agent's model. `line` is where the agent stands in the file.
     """
 
     name: str
@@ -240,6 +243,9 @@ class AgentConfig:
     max_iterations: Count = 0
     max_consecutive_tool_calls: Positive = 5
     num_history_items: Count | None = None
+    session_compaction: bool = True
+    compaction_threshold: Share | None = None
+    compaction_model: Reference | None = None
     commands: Mapping[str, CommandConfig] = field(default_factory=_nothing)
     line: int = 0
 

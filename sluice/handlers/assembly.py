@@ -23,11 +23,11 @@ from sluice.wire.errors import BackendError
 if TYPE_CHECKING:
     from sluice.acp import AgentCapabilities
     from sluice.agent.permissions import Rules
-    from sluice.agent.ports import Elicitation, Files, Model, Terminal
-    from sluice.agent.team import Team
+    from sluice.agent.ports import Elicitation, Files, Model, Terminal, Toolset
+    from sluice.agent.team import Agent, Team
     from sluice.config.environment import Environment
     from sluice.config.errors import ConfigError
-    from sluice.config.schema import AgentFile, ThinkingBudget
+    from sluice.config.schema import AgentConfig, AgentFile, ThinkingBudget
     from sluice.outbound import AddressPolicy
     from sluice.persistence.store import Store
 
@@ -258,7 +258,7 @@ class Assembly:
     ) -> Built:
         from sluice.agent.permissions import Rules
         from sluice.agent.ports import ToolFailure
-        from sluice.agent.team import Agent, Team
+        from sluice.agent.team import Team
         from sluice.config.models import selectable
         from sluice.tools import ToolsetSetup, build
 
@@ -281,10 +281,18 @@ class Assembly:
                 toolsets = [build(toolset, setup=setup) for toolset in config.toolsets]
             except ToolFailure as error:
                 raise BackendError("A toolset is not usable", {"agent": name, "error": str(error)}) from error
-            chosen = overrides.get(name, "")
-            agents[name] = Agent(config, self._model(file, chosen or config.model), toolsets, model_ref=chosen)
+            agents[name] = self._agent(file, config, toolsets, overrides.get(name, ""))
         rules = Rules.of(file.permissions.allow, file.permissions.ask, file.permissions.deny)
         return Built(file, Team(agents, file.default_agent.name), rules, selectable(file, self.environment))
+
+    def _agent(self, file: AgentFile, config: AgentConfig, toolsets: Sequence[Toolset], chosen: str) -> Agent:
+        from sluice.agent.team import Agent
+
+        made = Agent(config, self._model(file, chosen or config.model), toolsets, model_ref=chosen)
+        if config.compaction_model is not None:
+            made.compaction_model = self._model(file, config.compaction_model)
+        made.threshold = threshold(file, config, chosen)
+        return made
 
     # --- the store --------------------------------------------------------------------------------------------
 
@@ -312,6 +320,14 @@ class Assembly:
         if self._store is not None:
             store, self._store = self._store, None
             await store.aclose()
+
+
+def threshold(file: AgentFile, config: AgentConfig, chosen: str) -> float:
+    """The share of the window at which an agent compacts, with the model that was chosen ("" for the file's)."""
+    from sluice.agent.team import THRESHOLD
+    from sluice.config.models import compaction_threshold
+
+    return compaction_threshold(file, config, chosen or config.model) or THRESHOLD
 
 
 def _import_store() -> type[Store]:

@@ -7,16 +7,23 @@ transient message: neither the typed command nor the answer becomes part of the 
 
 from __future__ import annotations
 
+import logging
+
+from sluice.agent import compaction
 from sluice.agent.attempts import new_id
 from sluice.agent.books import usage_text
+from sluice.agent.compaction import Way
 from sluice.agent.events import Sink, TextDelta, UsageChanged
-from sluice.agent.outcome import Outcome
+from sluice.agent.outcome import Failure, Outcome
 from sluice.handlers.session import Incarnation
 from sluice.handlers.session_config_options import tell_options
 from sluice.handlers.slash_commands import commands_of
+from sluice.persistence.errors import StoreError
 from sluice.wire.cleanup import shielded
 
-__all__ = ["switch_agent", "usage"]
+__all__ = ["compact", "keep_books", "switch_agent", "usage"]
+
+log = logging.getLogger(__name__)
 
 
 async def usage(live: Incarnation, sink: Sink) -> Outcome:
@@ -27,6 +34,38 @@ async def usage(live: Incarnation, sink: Sink) -> Outcome:
     await sink(gauge)
     await sink(line)
     return Outcome()
+
+
+async def compact(live: Incarnation, way: Way, instructions: str) -> Outcome:
+    """/compact: shorten the root's history now, and say in one message what came of it.
+
+    Asked for by a person, so a failure is the turn's failure, unlike that of an automatic one.
+    """
+    try:
+        made = await compaction.compact(live.talk, way, "manual", instructions)
+    except StoreError as error:
+        log.error("store: %s", error.text)
+        return Outcome(failure=Failure("compaction_failed", error.text))
+    if made.outcome == "failed":
+        return Outcome(failure=Failure("compaction_failed", made.text))
+    if made.outcome == "applied":
+        books = live.talk.books
+        await way.sink(UsageChanged(books.context_tokens, books.limit, books.cost))
+    await way.sink(TextDelta(new_id(), made.text))
+    return Outcome()
+
+
+async def keep_books(live: Incarnation) -> None:
+    """Store what the session's context holds and what its root has cost.
+
+    When that fails the outcome stands: the books live on, and the next turn stores them.
+    """
+    books = live.talk.books
+    store = await live.connection.assembly.store()
+    try:
+        await store.update_session(live.id, context_tokens=books.context_tokens, cost=books.own_cost)
+    except StoreError as error:
+        log.error("store: %s", error.text)
 
 
 async def switch_agent(live: Incarnation, name: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from sluice import acp
 from sluice.agent.team import Agent
+from sluice.handlers.assembly import threshold
 from sluice.handlers.session import Incarnation
 from sluice.models.catalogue import facts
 from sluice.wire.cleanup import shielded
@@ -115,6 +116,7 @@ async def _exchange(live: Incarnation, agent: Agent, ref: str, effort: str, *, s
             await fresh.aclose()
             raise
         old, agent.model, agent.model_ref, agent.effort = agent.model, fresh, ref, effort
+        agent.threshold = threshold(live.assembled.file, agent.config, ref)
         # The new model's window is observed at its first call (usage-cost.limit.after-model-change).
         live.talk.books.limit = None
         await old.aclose()

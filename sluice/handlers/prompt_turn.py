@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from sluice import acp
 from sluice.acp.validation import decode_notification, decode_params
+from sluice.agent.compaction import Way
 from sluice.agent.events import Event
 from sluice.agent.loop import Ports, Run
 from sluice.agent.outcome import Failure, Outcome
@@ -21,7 +22,7 @@ from sluice.handlers.session import Holder, Incarnation
 from sluice.handlers.session_config_options import post_options
 from sluice.handlers.slash_commands import Typed
 from sluice.handlers.tool_calls import ClientPermission
-from sluice.handlers.updates import update_of
+from sluice.handlers.updates import update_of, welcome
 from sluice.persistence.errors import StoreError
 from sluice.persistence.records import Message
 from sluice.wire.errors import RpcError
@@ -80,7 +81,7 @@ async def _work(
     ports = _ports(live)
     await live.notify(slash_commands.commands_of(live.talk))
     if typed is not None and typed.config is None:
-        return await command_turn.usage(live, ports.sink)
+        return await _built_in(live, holder, typed, ports)
     if typed is not None and typed.config is not None:
         if typed.config.agent:
             await command_turn.switch_agent(live, typed.config.agent)
@@ -88,6 +89,13 @@ async def _work(
         if not blocks:
             return Outcome()
     return await _chat(live, holder, user_message(blocks), ports)
+
+
+async def _built_in(live: Incarnation, holder: Holder, typed: Typed, ports: Ports) -> Outcome:
+    if typed.name == "usage":
+        return await command_turn.usage(live, ports.sink)
+    holder.settle = lambda: command_turn.keep_books(live)
+    return await command_turn.compact(live, Way(ports.sink, ports.post), typed.arguments)
 
 
 async def _chat(live: Incarnation, holder: Holder, message: Message, ports: Ports) -> Outcome:
@@ -109,7 +117,7 @@ def _ports(live: Incarnation) -> Ports:
 
     async def sink(event: Event) -> None:
         update = update_of(live.id, event)
-        if update is None:
+        if update is None or not welcome(update.update, live.connection.capabilities):
             return
         try:
             await peer.notify("session/update", update)
@@ -119,7 +127,7 @@ def _ports(live: Incarnation) -> Ports:
 
     def post(event: Event) -> None:
         update = update_of(live.id, event)
-        if update is None:
+        if update is None or not welcome(update.update, live.connection.capabilities):
             return
         try:
             peer.post("session/update", update)

@@ -19,6 +19,11 @@ from sluice.wire.errors import InvalidParams
 __all__ = ["BUILT_IN", "RESERVED", "Typed", "commands_of", "instructed", "read", "supported"]
 
 BUILT_IN = {
+    "compact": acp.AvailableCommand(
+        "compact",
+        "Shorten the history: put a summary in the place of its older part.",
+        acp.UnstructuredCommandInput("optional instructions"),
+    ),
     "usage": acp.AvailableCommand("usage", "Show how full the context is and what the session has cost."),
 }
 """What every session offers, by name."""

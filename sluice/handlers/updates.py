@@ -17,7 +17,7 @@ from sluice.acp.tools import ToolCallStatus, ToolKind
 from sluice.acp.updates import PlanEntryStatus
 from sluice.agent import events
 
-__all__ = ["MAX_NAME_LENGTH", "content_of", "display_id", "update_of"]
+__all__ = ["MAX_NAME_LENGTH", "content_of", "display_id", "update_of", "welcome"]
 
 NAMESPACE = "sluice/message"
 """First element of what a display id is derived from, so that no other program derives the same ones."""
@@ -71,7 +71,22 @@ def _rare(event: events.Event) -> Any:
         if not event.size:
             return None  # usage-cost.limit.needed-for-update
         return acp.UsageUpdate(event.used, event.size, acp.Cost(event.cost, "USD") if event.cost > 0 else None)
+    if isinstance(event, events.Warned):
+        return acp.Notice("warning", event.text)
+    if isinstance(event, events.CompactionChanged):
+        if event.summary is not None:
+            return acp.CompactionUpdate(event.compaction, event.status, summary=[acp.TextContent(event.summary)])
+        if event.error is not None:
+            return acp.CompactionUpdate(event.compaction, event.status, error=event.error)
+        return acp.CompactionUpdate(event.compaction, event.status)
     return None
+
+
+def welcome(update: acp.SessionUpdate, client: acp.ClientCapabilities) -> bool:
+    """Whether the client asked for updates of this kind; most kinds need no leave."""
+    if isinstance(update, acp.Notice):
+        return client.notices
+    return client.compaction or not isinstance(update, acp.CompactionUpdate)
 
 
 def _tool(event: events.ToolChanged) -> Any:
