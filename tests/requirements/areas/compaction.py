@@ -17,15 +17,6 @@ AREA = area(
         "compaction.concurrency.with-turn": "It never runs beside a turn.",
     },
     deferred={
-        "compaction.trigger.threshold": "compaction: no test carries it yet",
-        "compaction.trigger.overflow-once": "compaction: no test carries it yet",
-        "compaction.trigger.manual-any-time": "compaction: no test carries it yet",
-        "compaction.result.summary-item": "compaction: no test carries it yet",
-        "compaction.result.prompt-rebuild": "compaction: no test carries it yet",
-        "compaction.result.bounds": "compaction: no test carries it yet",
         "compaction.hooks.veto-or-supply": "compaction: no test carries it yet",
-        "compaction.outcome.three": "compaction: no test carries it yet",
-        "compaction.cost.counted": "compaction: no test carries it yet",
-        "compaction.concurrency.with-turn": "compaction: no test carries it yet",
     },
 )

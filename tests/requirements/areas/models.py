@@ -31,7 +31,6 @@ AREA = area(
         "models.stream.idle-timeout": "A silent stream is given up.",
     },
     deferred={
-        "models.fallback.overflow": "models: no test carries it yet",
         "models.ref.alloy": "models: no test carries it yet",
         "models.ref.first-available": "models: no test carries it yet",
         "models.providers.openai-responses": "models: no test carries it yet",

@@ -28,7 +28,6 @@ AREA = area(
         "prompt.outcome.cancel-wins": "turns: no test carries it yet",
         "prompt.outcome.after-drain": "turns: no test carries it yet",
         "prompt.outcome.child-sessions-neutral": "turns: no test carries it yet",
-        "prompt.outcome.recoverable-neutral": "turns: no test carries it yet",
         "prompt.outcome.failure-codes": "turns: no test carries it yet",
         "prompt.outcome.budget-is-error": "turns: no test carries it yet",
         "prompt.outcome.failure-after-updates": "turns: no test carries it yet",

@@ -25,9 +25,4 @@ AREA = area(
         "slash-commands.configured.literal": "A configured command sends its text and the arguments.",
         "slash-commands.configured.agent-switch": "A command can switch the agent, which refreshes options and commands.",
     },
-    deferred={
-        "slash-commands.compact.success": "turn settings: no test carries it yet",
-        "slash-commands.compact.skipped": "turn settings: no test carries it yet",
-        "slash-commands.compact.failure": "turn settings: no test carries it yet",
-    },
 )

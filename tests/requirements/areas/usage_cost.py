@@ -22,7 +22,6 @@ AREA = area(
         "usage-cost.shape.update": "Numbers are whole and never null, and cost is shown when positive.",
     },
     deferred={
-        "usage-cost.gauge.handoff-and-compaction": "usage and cost: no test carries it yet",
         "usage-cost.cost.by-session-id": "usage and cost: no test carries it yet",
         "usage-cost.cost.repeats-replace": "usage and cost: no test carries it yet",
         "usage-cost.cost.restored-descendants": "usage and cost: no test carries it yet",
