@@ -179,7 +179,8 @@ class ToolContext:
 class Tool:
     """A tool that can be called.
 
-    `read_only` and `destructive` are the hints of MCP's tool annotations (None = not said). `title` is for people.
+    `read_only`, `destructive`, `idempotent` and `open_world` are the hints of MCP's tool annotations (None = not
+    said). `title` is for people.
     `subject` names the argument that says best what a call is about (path, cmd), for titles; "" for none.
     `run` may raise ToolFailure; any other exception is reported as a failed call with a fixed text.
     """
@@ -190,6 +191,8 @@ class Tool:
     read_only: bool = False
     destructive: bool | None = None
     subject: str = ""
+    idempotent: bool = False
+    open_world: bool | None = None
 
     @property
     def name(self) -> str:

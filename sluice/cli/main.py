@@ -84,6 +84,44 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     acp.add_argument("agent_file", metavar="FILE", help="the agent file (YAML)")
     acp.set_defaults(command=_serve_acp)
+    _add_serve_mcp(protocols)
+
+
+def _add_serve_mcp(protocols: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    mcp = protocols.add_parser(
+        "mcp",
+        parents=[_runtime_options()],
+        help="to an MCP client, each agent as a tool",
+        description=(
+            "Serve the agents of a file as tools over the Model Context Protocol, on standard input and output or,\n"
+            "with --http, over Streamable HTTP."
+        ),
+        epilog=_VARIABLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    mcp.add_argument("agent_file", metavar="FILE", help="the agent file (YAML)")
+    mcp.add_argument("-a", "--agent", metavar="NAME", help="expose this agent only (default: all of the file)")
+    mcp.add_argument("--tool-name", metavar="NAME", help="what the tool is called, when one agent is exposed")
+    mcp.add_argument(
+        "--mcp-keepalive", metavar="DURATION", help="ping the client this often, such as 30s (stdio only)"
+    )
+    http = mcp.add_argument_group("over HTTP")
+    http.add_argument(
+        "--http", action="store_true", help="serve Streamable HTTP instead of standard input and output"
+    )
+    http.add_argument(
+        "-l", "--listen", metavar="ADDRESS", default="127.0.0.1:8081", help="where (default: 127.0.0.1:8081)"
+    )
+    http.add_argument("--auth-token", metavar="TOKEN", help="want this bearer token of every request")
+    http.add_argument(
+        "--insecure-no-auth", action="store_true", help="let anybody in who can reach an address off this machine"
+    )
+    http.add_argument(
+        "--safety",
+        choices=("strict", "balanced", "restricted", "autonomous"),
+        help="the safety mode (default: that of the agent, else of the file, else restricted)",
+    )
+    mcp.set_defaults(command=_serve_mcp)
 
 
 def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -176,6 +214,12 @@ def _serve_acp(options: argparse.Namespace) -> int:
     from sluice.cli.serve_acp import serve_acp
 
     return serve_acp(options)
+
+
+def _serve_mcp(options: argparse.Namespace) -> int:
+    from sluice.cli.serve_mcp import serve_mcp
+
+    return serve_mcp(options)
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sluice.config.environment import Environment
     from sluice.outbound import AddressPolicy
 
-__all__ = ["serve_acp"]
+__all__ = ["make_assembly", "serve_acp"]
 
 FORCED_EXIT = 130
 """Exit status after a second signal, which does not wait for anything."""
@@ -34,10 +34,20 @@ def serve_acp(options: argparse.Namespace) -> int:
     transport = stdio.claim()
     log_file = Path(options.log_file) if options.log_file else None
     log.set_up(logging.DEBUG if options.debug else logging.WARNING, log_file)
+    return anyio.run(_serve, transport, make_assembly(options))
+
+
+def make_assembly(options: argparse.Namespace) -> Assembly:
+    """What the shared flags describe; changes into the working directory when one is named.
+
+    Raises:
+        ValueError: a network of `--allow-address` is none, or nothing says where data is kept.
+        OSError: the working directory cannot be entered.
+    """
     agent_file = Path(options.agent_file).absolute()
     if options.working_dir:
         os.chdir(options.working_dir)
-    assembly = Assembly(
+    return Assembly(
         Options(
             agent_file=agent_file,
             session_db=paths.store_path(os.environ, options.session_db, options.data_dir),
@@ -45,7 +55,6 @@ def serve_acp(options: argparse.Namespace) -> int:
             addresses=_addresses(options),
         )
     )
-    return anyio.run(_serve, transport, assembly)
 
 
 def _environment(options: argparse.Namespace) -> Environment:

@@ -118,7 +118,7 @@ class Assembly:
         Raises:
             BackendError: the file is broken; data {file, line, key, error} says where.
         """
-        file = await self._load()
+        file = await self.load()
         return await anyio.to_thread.run_sync(self._missing, file)
 
     async def reload(self) -> str:
@@ -131,7 +131,7 @@ class Assembly:
         if missing:
             return missing
         await self.stop_validation()
-        file = await self._load()
+        file = await self.load()
         self._validation = await anyio.to_thread.run_sync(self._models, file)
         return ""
 
@@ -164,7 +164,8 @@ class Assembly:
             self._environment = self.options.environment()
         return self._environment
 
-    async def _load(self) -> AgentFile:
+    async def load(self) -> AgentFile:
+        """The agent file as it is now. Raises BackendError, whose data says what is wrong where."""
         return await anyio.to_thread.run_sync(self._read)
 
     def _read(self) -> AgentFile:
@@ -249,7 +250,7 @@ class Assembly:
             MissingCredentials: keys are missing.
             BackendError: the file, a model or a toolset is not usable.
         """
-        file = await self._load()
+        file = await self.load()
         make = partial(self._build, file, cwd, tuple(roots), client or ClientSide(), overrides or {})
         return await anyio.to_thread.run_sync(make)
 

@@ -348,6 +348,8 @@ class McpToolset:
             title=(hints.title if hints and hints.title else None) or given.title or "",
             read_only=bool(hints and hints.read_only_hint),
             destructive=hints.destructive_hint if hints else None,
+            idempotent=bool(hints and hints.idempotent_hint),
+            open_world=hints.open_world_hint if hints else None,
         )
 
     async def _call(self, name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
