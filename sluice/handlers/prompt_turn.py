@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sluice import acp
 from sluice.acp.validation import decode_notification, decode_params
 from sluice.agent.compaction import Way
-from sluice.agent.events import Event
+from sluice.agent.events import Event, ToolChanged
 from sluice.agent.loop import Ports, Run
 from sluice.agent.outcome import Failure, Outcome
 from sluice.handlers import command_turn, slash_commands
@@ -122,8 +123,7 @@ def _ports(live: Incarnation) -> Ports:
         try:
             await peer.notify("session/update", update)
         except FrameTooLarge:
-            # What happened has happened; that it cannot be shown must not undo it (tool-lifecycle.interrupt.*).
-            log.warning("an update of session %s is too large for a line and was left out", live.id)
+            _post_lean(live, event)
 
     def post(event: Event) -> None:
         update = update_of(live.id, event)
@@ -132,9 +132,17 @@ def _ports(live: Incarnation) -> Ports:
         try:
             peer.post("session/update", update)
         except FrameTooLarge:
-            log.warning("an update of session %s is too large for a line and was left out", live.id)
+            _post_lean(live, event)
 
     return Ports(sink, post, ClientPermission(peer, live.id), live.connection.record)
+
+
+def _post_lean(live: Incarnation, event: Event) -> None:
+    """Send what is left of a report that fits into no line; what it tells of has happened all the same."""
+    log.warning("an update of session %s is too large for a line; its details are left out", live.id)
+    lean = update_of(live.id, replace(event, arguments=None, diff=None)) if isinstance(event, ToolChanged) else None
+    if lean is not None:
+        live.connection.peer.post("session/update", lean)
 
 
 async def _settle(live: Incarnation, run: Run) -> None:

@@ -13,6 +13,7 @@ from sluice.acp.tools import ToolKind
 from sluice.acp.validation import permission_outcome
 from sluice.agent.attempts import new_id
 from sluice.agent.ports import ApprovalAnswer, ApprovalRequest
+from sluice.wire.frames import FrameTooLarge
 from sluice.wire.peer import ConnectionLost, Peer, RemoteError
 
 __all__ = ["ClientPermission"]
@@ -68,7 +69,8 @@ class ClientPermission:
         params = acp.RequestPermissionRequest(self.session_id, call, options)
         try:
             answer: Any = await self.peer.request("session/request_permission", params)
-        except (RemoteError, ConnectionLost) as error:
+        except (RemoteError, ConnectionLost, FrameTooLarge) as error:
+            # What cannot be shown cannot be approved.
             log.info("a permission request was not answered: %s", type(error).__name__)
             return ""
         outcome = permission_outcome(answer, {option.option_id for option in options})

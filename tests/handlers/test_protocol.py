@@ -199,10 +199,23 @@ async def test_what_is_not_advertised_does_not_exist(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("transport.limits.outbound-ceiling", "tool-lifecycle.interrupt.notification-failure")
-async def test_a_report_that_does_not_fit_into_a_line_is_left_out_and_the_turn_goes_on(tmp_path: Path) -> None:
-    """Ten megabytes of arguments come back as raw input of the first report, which no line can hold."""
+async def test_a_report_that_fits_into_no_line_is_sent_without_its_details_and_the_turn_goes_on(
+    tmp_path: Path,
+) -> None:
+    """Two megabytes of control characters are twelve as JSON: no line holds them as raw input."""
     huge = calls(call("think", thought="\x01" * (2 << 20)))
     async with on_stage(tmp_path, huge, text("ok")) as stage:
         assert (await stage.client.prompt(stage.session, "go"))["result"] == {"stopReason": "end_turn"}
+        (first,) = stage.client.updates(kind="tool_call")
+        assert "rawInput" not in first and first["name"] == "think"
         assert stage.client.updates(kind="tool_call_update")[-1]["status"] == "completed"
         assert stage.client.text() == "ok"
+
+
+@pytest.mark.requirement("transport.limits.outbound-ceiling", "permission.answer.fail-closed")
+async def test_a_call_that_is_too_large_to_be_shown_is_not_approved(tmp_path: Path) -> None:
+    huge = calls(call("write_file", path="a.txt", content="\x01" * (2 << 20)))
+    async with on_stage(tmp_path, huge, text("ok")) as stage:
+        assert (await stage.client.prompt(stage.session, "go"))["result"] == {"stopReason": "end_turn"}
+        assert [u["status"] for u in stage.client.updates() if "toolCallId" in u][-1] == "failed"
+        assert not (stage.cwd / "a.txt").exists() and stage.client.text() == "ok"
