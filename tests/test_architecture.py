@@ -64,6 +64,8 @@ DOORS: dict[str, set[str]] = {
     "opentelemetry": {"wire/tracing.py", "cli"},
     "rich": {"cli", "client"},
     "PIL": {"handlers/content.py"},
+    "tree_sitter": {"agent/shell_words.py"},
+    "tree_sitter_bash": {"agent/shell_words.py"},
 }
 """third-party package -> the rooms or modules that may import it."""
 

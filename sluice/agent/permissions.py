@@ -6,13 +6,16 @@ rule names is decided by the mode. What a client was shown decides nothing (perm
 
 from __future__ import annotations
 
-import fnmatch
+import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from sluice.agent import shell_labels
+from sluice.agent.patterns import matches, matches_words
 from sluice.agent.ports import Tool
+from sluice.agent.shell_words import every_command, parse
 
 __all__ = ["MODES", "Approval", "Decision", "Label", "Rule", "Rules", "label_of", "parse_rule"]
 
@@ -29,10 +32,10 @@ MODES: Mapping[str, Mapping[Label, Decision]] = {
 """What each safety mode says of a call that no rule decided. Five names, never more (modes.list.five-ids)."""
 
 SHELL_TOOLS = frozenset({"shell", "run_background_job"})
-"""Tools whose `cmd` is a command line; their rules must not let a second command slip through a pattern."""
+"""Tools whose `cmd` is a command line: it is judged by its words."""
 
-_COMPOUND = re.compile(r"[;&|<>`$(){}\\\n\r!*?\[\]~#]")
-"""Characters that can make one command line into more than one plain command with literal words."""
+PATH_ARGUMENTS = frozenset({"path", "paths", "file", "filepath", "filename", "file_path", "cwd"})
+"""Arguments that name files: `..` in them must not lead out of what a pattern seems to say."""
 
 _CONDITION = re.compile(r":(?=\w+=)")
 
@@ -52,36 +55,6 @@ def parse_rule(text: str) -> Rule:
     return Rule(tool, conditions)
 
 
-def _glob(pattern: str, value: str) -> bool:
-    if "[" in pattern and "]" not in pattern:
-        pattern = pattern.replace("[", "[[]")
-    return fnmatch.fnmatchcase(value.casefold(), pattern.replace("[^", "[!").casefold())
-
-
-def _argument(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value if isinstance(value, str) else str(value)
-
-
-def _shell_words(value: str) -> str | None:
-    """The command with single blanks, or None when it is not one plain command (permission.grant.shell-words)."""
-    if _COMPOUND.search(value) or not value.isprintable():
-        return None
-    return " ".join(value.split())
-
-
-def _matches_shell(pattern: str, value: str) -> bool:
-    words = _shell_words(value)
-    if words is None:
-        return False
-    if pattern.endswith("*") and not pattern.endswith(" *"):
-        # A prefix ends at a word: `ls*` allows `ls -la`, never `lsof`.
-        prefix = " ".join(pattern[:-1].split())
-        return _glob(prefix, words) or _glob(prefix + " *", words)
-    return _glob(" ".join(pattern.split()), words)
-
-
 @dataclass(frozen=True, slots=True)
 class Rules:
     """One checker: three lists of rules, deny before allow before ask."""
@@ -97,34 +70,80 @@ class Rules:
 
     def decide(self, name: str, arguments: Mapping[str, Any]) -> Decision | None:
         """The decision of the first list with a matching rule; None when no rule names the call."""
-        if any(_applies(rule, name, arguments, strict=False) for rule in self.deny):
+        if any(_holds(rule, name, arguments, _restricts) for rule in self.deny):
             return "deny"
-        if any(_applies(rule, name, arguments, strict=True) for rule in self.allow):
+        if any(_holds(rule, name, arguments, _permits) for rule in self.allow):
             return "allow"
-        if any(_applies(rule, name, arguments, strict=False) for rule in self.ask):
+        if any(_holds(rule, name, arguments, _restricts) for rule in self.ask):
             return "ask"
         return None
 
 
-def _applies(rule: Rule, name: str, arguments: Mapping[str, Any], *, strict: bool) -> bool:
-    """Whether every condition holds. `strict` reads shell commands as words: it is for rules that let a call run."""
-    if not _glob(rule.tool, name):
+_Test = Callable[[str, str, str], bool]
+"""Pattern, argument (`cmd` only for a command line), value -> whether it is met."""
+
+
+def _holds(rule: Rule, name: str, arguments: Mapping[str, Any], test: _Test) -> bool:
+    """Whether a rule names the tool and all its conditions hold; an argument that is not there fails."""
+    if not matches(rule.tool, name):
         return False
+    shell = name in SHELL_TOOLS
     for argument, pattern in rule.conditions:
-        key = "cmd" if argument == "command" and name in SHELL_TOOLS else argument
+        key = "cmd" if shell and argument == "command" else argument
         if key not in arguments:
             return False
-        value = _argument(arguments[key])
-        shell = strict and name in SHELL_TOOLS and key == "cmd"
-        if not (_matches_shell(pattern, value) if shell else _glob(pattern, value)):
+        kind = key if shell or key != "cmd" else ""
+        values = _values(arguments[key])
+        met = [test(pattern, kind, value) for value in values]
+        # One forbidden path of several forbids the call; several paths are allowed when each of them is.
+        if not (any(met) if test is _restricts else met and all(met)):
             return False
     return True
 
 
-def label_of(tool: Tool) -> Label:
-    """Sort a tool by its annotations: read-only is safe, destructive is destructive, everything else unknown."""
+def _restricts(pattern: str, argument: str, value: str) -> bool:
+    """For deny and ask: generous, any part of a command line and either spelling of a path is enough."""
+    if argument == "cmd":
+        pattern = " ".join(pattern.split())
+        candidates = (" ".join(value.split()), *(" ".join(words) for words in every_command(value)))
+        return any(matches(pattern, candidate) for candidate in candidates)
+    # Two slashes at the front are one for the system, but not for normpath.
+    if argument in PATH_ARGUMENTS and value and matches(pattern, re.sub("^/+", "/", os.path.normpath(value))):
+        return True
+    return matches(pattern, value)
+
+
+def _permits(pattern: str, argument: str, value: str) -> bool:
+    """For allow: strict, a command line must be one plain command and a path must not climb."""
+    if argument == "cmd":
+        line = parse(value)
+        return line is not None and line.plain and matches_words(pattern, line.commands[0].words)
+    if argument in PATH_ARGUMENTS and ".." in value.split("/") and ".." not in pattern:
+        return False
+    return matches(pattern, value)
+
+
+def _values(value: Any) -> list[str]:
+    """An argument as texts: each item of a list, numbers in their shortest form."""
+    if isinstance(value, (list, tuple)):
+        return [text for item in value for text in _values(item)]
+    if isinstance(value, bool):
+        return ["true" if value else "false"]
+    if isinstance(value, float) and value.is_integer():
+        return [str(int(value))]
+    return [value if isinstance(value, str) else str(value)]
+
+
+def label_of(tool: Tool, arguments: Mapping[str, Any]) -> Label:
+    """How a call is sorted: a shell tool's by its command, any other by its annotations.
+
+    Read-only is safe, destructive is destructive, a tool that says nothing of itself is unknown.
+    """
     if tool.read_only:
         return "annotated_safe"
+    command = arguments.get("cmd")
+    if tool.name in SHELL_TOOLS and tool.subject == "cmd" and isinstance(command, str):
+        return shell_labels.label(command)
     return "destructive" if tool.destructive else "unknown"
 
 
@@ -134,24 +153,31 @@ class Approval:
 
     `mode` is the safety mode in force; a stored mode of unknown name counts as strict. `grants` are tool names
     allowed for this session: each covers that one tool, survives every mode switch and is never autonomy.
+
+    A deny wins wherever it stands. Then the session's word counts, then the user's rules, then the team's, then the
+    mode. An ask of the session always asks; one of the user or the team asks where the mode leaves the asking to
+    them (default, strict) and yields to a mode that a person chose.
     """
 
     mode: str = "default"
     team: Rules = field(default_factory=Rules)
+    user: Rules = field(default_factory=Rules)
     session: Rules = field(default_factory=Rules)
     grants: set[str] = field(default_factory=set)
 
     def decide(self, tool: Tool, arguments: Mapping[str, Any]) -> Decision:
         """Whether the call may run, must be asked about, or is denied."""
-        by_session = self.session.decide(tool.name, arguments)
-        by_team = self.team.decide(tool.name, arguments)
-        if "deny" in (by_session, by_team):
+        by_session, by_user, by_team = (
+            rules.decide(tool.name, arguments) for rules in (self.session, self.user, self.team)
+        )
+        if "deny" in (by_session, by_user, by_team):
             return "deny"
-        if tool.name in self.grants or "allow" in (by_session, by_team):
+        if tool.name in self.grants or by_session == "allow":
             return "allow"
         if by_session == "ask":
             return "ask"
+        rule = by_user or by_team
         mode = self.mode if self.mode in MODES else "strict"
-        if by_team == "ask" and mode in ("default", "strict"):
-            return "ask"
-        return MODES[mode][label_of(tool)]
+        if rule == "allow" or (rule == "ask" and mode in ("default", "strict")):
+            return rule
+        return MODES[mode][label_of(tool, arguments)]
