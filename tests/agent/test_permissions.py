@@ -219,7 +219,7 @@ def test_the_other_name_of_the_command_argument_works_in_rules() -> None:
 
 @pytest.mark.requirement("permission.order.decision-chain")
 def test_a_denial_beats_an_approval_and_an_approval_beats_a_question() -> None:
-    rules = {"deny": ("shell:cmd=rm *",), "allow": ("shell",), "ask": ("shell:cmd=git *",)}
+    rules: dict[str, Any] = {"deny": ("shell:cmd=rm *",), "allow": ("shell",), "ask": ("shell:cmd=git *",)}
     assert shell("rm x", **rules) == "deny"
     assert shell("make; rm x", **rules) == "deny"
     assert shell("git push", **rules) == "allow"
@@ -304,7 +304,7 @@ def test_the_session_speaks_before_the_user_and_the_user_before_the_team() -> No
     assert decisions(team=ask) == ["ask", "ask", "ask", "deny", "allow"]
     assert decisions(team=ask, user=allow) == ["allow"] * 5
     for side in ("session", "user", "team"):
-        others = {name: allow for name in ("session", "user", "team") if name != side}
+        others: dict[str, Any] = {name: allow for name in ("session", "user", "team") if name != side}
         assert decisions(**{side: deny}, **others) == ["deny"] * 5
 
 
