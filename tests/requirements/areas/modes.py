@@ -24,16 +24,6 @@ AREA = area(
         "modes.persist.unknown-stored": "A stored mode nobody knows is treated as strict.",
     },
     deferred={
-        "modes.default.read-only-auto": "turn settings: no test carries it yet",
-        "modes.default.not-balanced": "turn settings: no test carries it yet",
-        "modes.default.clears-autonomous": "turn settings: no test carries it yet",
-        "modes.strict.asks-all": "turn settings: no test carries it yet",
-        "modes.balanced.labels": "turn settings: no test carries it yet",
-        "modes.restricted.never-asks": "turn settings: no test carries it yet",
-        "modes.autonomous.allows-all": "turn settings: no test carries it yet",
-        "modes.precedence.kept": "turn settings: no test carries it yet",
-        "modes.precedence.team-ask-yields": "turn settings: no test carries it yet",
         "modes.scope.dispatcher-only": "turn settings: no test carries it yet",
-        "modes.persist.unknown-stored": "turn settings: no test carries it yet",
     },
 )
