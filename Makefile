@@ -46,7 +46,7 @@ requirements: $(STAMP)
 	@$(BIN)/python -m tests.requirements
 
 bench: $(STAMP)
-	@echo "Nothing is measured yet: benchmarks/ is still to be written."
+	$(BIN)/python -m benchmarks.bench
 
 # --- the long proofs
 
