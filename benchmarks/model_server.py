@@ -1,8 +1,8 @@
 """A model server that costs as little as possible: chat completions as a stream, over plain asyncio.
 
-Run as a process of its own, it prints its port. What it answers is in the last user message: `CHUNKS n [ms]` streams
-n pieces, one every ms milliseconds or as fast as they go, each with the time it was sent; `TOOL` calls think once; all
-else is answered with one word.
+Run as a process of its own, it prints its port. What it answers is in the last user message: `CHUNKS n [ms]`
+streams n pieces, one every ms milliseconds or as fast as they go, each with the time it was sent; `TOOL` calls think
+once; all else is answered with one word.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import re
 import time
 
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\nConnection: keep-alive\r\n\r\n"
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 def chunk(data: bytes) -> bytes:

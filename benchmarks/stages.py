@@ -6,6 +6,7 @@ import asyncio
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from benchmarks.driver import Driver
@@ -80,7 +81,7 @@ async def stream(make: Make, chunks: int, runs: int = RUNS) -> Figures:
         await driver.prompt(session, "CHUNKS 100")
         for _ in range(runs):
             seen: list[str] = []
-            driver.on_update = lambda update, seen=seen: seen.append(_text(update))
+            driver.on_update = partial(_collect, seen)
             cpu, begun = driver.cpu(), time.monotonic()
             await driver.prompt(await driver.new(), f"CHUNKS {chunks}")
             times.append(time.monotonic() - begun)
@@ -126,7 +127,7 @@ async def cancel(make: Make) -> float:
         session, times = await driver.open(), []
         for _ in range(RUNS):
             speaking = asyncio.Event()
-            driver.on_update = lambda update, speaking=speaking: speaking.set() if _text(update) else None
+            driver.on_update = partial(_first, speaking)
             turn = driver.prompt(session, "CHUNKS 2000 5")
             await speaking.wait()
             begun = time.monotonic()
@@ -179,6 +180,15 @@ async def curve(make: Make, number: int = 1000) -> list[float]:
                 session = await driver.new()
             await driver.prompt(session, "ping")
         return points
+
+
+def _collect(seen: list[str], update: dict[str, Any]) -> None:
+    seen.append(_text(update))
+
+
+def _first(speaking: asyncio.Event, update: dict[str, Any]) -> None:
+    if _text(update):
+        speaking.set()
 
 
 def _text(update: dict[str, Any]) -> str:

@@ -68,6 +68,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_serve(commands)
     _add_run(commands)
     _add_diagrams(commands)
+    _add_journal(commands)
     return parser
 
 
@@ -83,6 +84,8 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     acp.add_argument("agent_file", metavar="FILE", help="the agent file (YAML)")
+    acp.add_argument("--journal", metavar="FILE", help="note every frame and every transition of a machine in FILE")
+    acp.add_argument("--journal-bodies", action="store_true", help="keep the frames whole; they hold what was said")
     acp.set_defaults(command=_serve_acp)
     _add_serve_mcp(protocols)
 
@@ -160,6 +163,20 @@ def _add_diagrams(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     diagrams.set_defaults(command=_diagrams)
 
 
+def _add_journal(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    journal = commands.add_parser(
+        "journal",
+        help="read what `serve acp --journal FILE` wrote",
+        description="Print a journal as a timeline. --check replays its transitions against the machines and names "
+        "the first that is no row.",
+    )
+    journal.add_argument("file", metavar="FILE", help="the journal")
+    form = journal.add_mutually_exclusive_group()
+    form.add_argument("--mermaid", action="store_true", help="print a Mermaid sequence diagram instead")
+    form.add_argument("--check", action="store_true", help="check instead of print; exit 1 at a foreign transition")
+    journal.set_defaults(command=_journal, debug=False)
+
+
 def _runtime_options() -> argparse.ArgumentParser:
     shared = argparse.ArgumentParser(add_help=False)
     group = shared.add_argument_group("runtime options")
@@ -226,6 +243,12 @@ def _run(options: argparse.Namespace) -> int:
     from sluice.cli.run import run
 
     return run(options)
+
+
+def _journal(options: argparse.Namespace) -> int:
+    from sluice.cli.journal import journal
+
+    return journal(options)
 
 
 def _diagrams(options: argparse.Namespace) -> int:

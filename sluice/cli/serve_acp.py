@@ -21,6 +21,7 @@ from sluice.wire.transport import Transport
 
 if TYPE_CHECKING:
     from sluice.config.environment import Environment
+    from sluice.handlers.journaling import Journaling
     from sluice.outbound import AddressPolicy
 
 __all__ = ["make_assembly", "serve_acp"]
@@ -34,7 +35,8 @@ def serve_acp(options: argparse.Namespace) -> int:
     transport = stdio.claim()
     log_file = Path(options.log_file) if options.log_file else None
     log.set_up(logging.DEBUG if options.debug else logging.WARNING, log_file)
-    return anyio.run(_serve, transport, make_assembly(options))
+    notes = _journaling(options)  # its path is relative to where the command was started
+    return anyio.run(_serve, transport, make_assembly(options), notes)
 
 
 def make_assembly(options: argparse.Namespace) -> Assembly:
@@ -72,8 +74,18 @@ def _addresses(options: argparse.Namespace) -> AddressPolicy | None:
     return AddressPolicy(networks(options.allow_address))
 
 
-async def _serve(transport: Transport, assembly: Assembly) -> int:
-    connection = Connection(Peer(transport), assembly, REQUESTS, NOTIFICATIONS)
+def _journaling(options: argparse.Namespace) -> Journaling | None:
+    if not options.journal:
+        return None
+    from sluice.handlers.journaling import Journaling
+    from sluice.persistence.journal import Journal
+
+    return Journaling(Journal(Path(options.journal), bodies=options.journal_bodies))
+
+
+async def _serve(transport: Transport, assembly: Assembly, notes: Journaling | None) -> int:
+    peer = Peer(transport, tap=notes.tap if notes else None)
+    connection = Connection(peer, assembly, REQUESTS, NOTIFICATIONS, notes.record if notes else None)
     status = 1
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_signals, connection)

@@ -1,0 +1,114 @@
+"""The journal of a process: one JSON object a line, for every transition of a machine and every frame on the wire.
+
+It is what a person attaches to a bug report, so it holds no bodies unless that was asked for: methods, ids and sizes
+show what happened when without showing what was said.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+__all__ = ["Entry", "Frame", "Journal", "JournalError", "Taken", "read"]
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A machine took a row. `at` is seconds since the journal was opened."""
+
+    at: float
+    machine: str
+    key: str
+    event: str
+    source: str
+    target: str
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A line on the wire. `direction` is in or out, `id` the raw JSON of the id, `size` in bytes.
+
+    `method` is "" for a response; `body` is "" unless bodies are kept.
+    """
+
+    at: float
+    direction: str
+    kind: str
+    method: str = ""
+    id: str = ""
+    size: int = 0
+    body: str = ""
+
+
+Entry = Taken | Frame
+
+
+class JournalError(Exception):
+    """The file is no journal; the text names the line."""
+
+
+class Journal:
+    """Appends entries to a file, each with one write, so that a killed process leaves whole lines.
+
+    Args:
+        path: the file; what it held before is kept.
+        bodies: whether frames are kept whole.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
+
+    def __init__(self, path: Path, *, bodies: bool = False) -> None:
+        self.bodies = bodies
+        self._file: IO[bytes] = path.open("ab", buffering=0)
+        self._begun = time.monotonic()
+
+    def taken(self, machine: str, key: str, event: str, ends: tuple[str, str]) -> None:
+        """Note a transition; `ends` are source and target."""
+        self._write(Taken(self._now(), machine, key, event, *ends))
+
+    def frame(self, direction: str, kind: str, *, named: tuple[str, str], line: bytes) -> None:
+        """Note a frame; `named` are method and raw id."""
+        body = line.decode("utf-8", "replace") if self.bodies else ""
+        self._write(Frame(self._now(), direction, kind, *named, len(line), body))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _now(self) -> float:
+        return round(time.monotonic() - self._begun, 6)
+
+    def _write(self, entry: Entry) -> None:
+        fields = {name: value for name, value in asdict(entry).items() if value != ""}
+        self._file.write(json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+
+
+def read(path: Path) -> Iterator[tuple[int, Entry]]:
+    """The entries with their line numbers, counted from 1. A last line without its end is left out.
+
+    Raises:
+        JournalError: a line is not an entry.
+        OSError: the file cannot be read.
+    """
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.endswith(b"\n"):
+                return
+            yield number, _entry(number, line)
+
+
+def _entry(number: int, line: bytes) -> Entry:
+    from dataclasses_json import DataClassJsonMixin
+
+    read_any: Any = DataClassJsonMixin.from_dict
+    try:
+        stored = json.loads(line)
+        entry: Entry = read_any.__func__(Taken if "machine" in stored else Frame, {"key": "", **stored})
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise JournalError(f"line {number} is no journal entry") from error
+    return entry
