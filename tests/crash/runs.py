@@ -1,8 +1,9 @@
 """Kill the server at random points of random conversations, and see that nothing acknowledged is lost.
 
-`python -m tests.crash.runs [KILLS [SEED]]` is the long run (`make crash`). What counts as acknowledged: a session whose
-session/new was answered, and the prompt and reply of every turn that was answered. After each kill the next process lists and loads every session, finds all of that in order, and its history
-is accepted by a model server that refuses invalid ones.
+`python -m tests.crash.runs [KILLS [SEED]]` is the long run (`make crash`). What counts as acknowledged: a session
+whose session/new was answered, and the prompt and reply of every turn that was answered. After each kill the next
+process lists and loads every session, finds all of that in order, and its history is accepted by a model server that
+refuses invalid ones.
 """
 
 from __future__ import annotations
