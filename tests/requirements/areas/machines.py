@@ -32,8 +32,6 @@ AREA = area(
     },
     deferred={
         "machines.table.codes-match-wire": "machines: no test carries it yet",
-        "machines.decide.no-await-before-admission": "machines: no test carries it yet",
-        "machines.tests.real-handlers": "machines: no test carries it yet",
         "machines.tests.recorded-paths": "machines: no test carries it yet",
     },
 )
