@@ -60,6 +60,8 @@ DOORS: dict[str, set[str]] = {
     "uvicorn": {"handlers/mcp_http.py"},
     "mcp_types": {"mcp"},
     "yaml": {"config"},
+    "jsonschema": {"config"},
+    "referencing": {"config"},
     "msgspec": {"wire", "acp", "config", "models", "client"},
     "opentelemetry": {"wire/tracing.py", "cli"},
     "rich": {"cli", "client"},

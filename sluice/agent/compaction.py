@@ -157,7 +157,9 @@ async def _summarise(talk: Conversation, cut: _Cut, limit: int | None, instructi
         messages=[text_message("system", _SYSTEM), text_message("user", f"{text}\n\n---\n\n{_ASK}{wish}")],
         max_output_tokens=room,
     )
-    response = await Attempts(agent.compaction_model or agent.model, _nowhere).complete(request)
+    model = agent.compaction_model or agent.model
+    fallback = agent.fallback if agent.compaction_model is None else None
+    response = await Attempts(model, _nowhere, fallback).complete(request)
     if response.usage is not None:
         talk.books.charge(response.usage)
     summary = response.text.strip()[: round(room * CHARACTERS_PER_TOKEN)]

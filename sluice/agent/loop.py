@@ -15,15 +15,17 @@ from dataclasses import dataclass, field
 import anyio
 
 from sluice.agent import arguments, compaction
+from sluice.agent.answers import misfit, question_of, response_form, shows_tools
 from sluice.agent.attempts import Attempts, new_id
 from sluice.agent.bounds import bound
 from sluice.agent.calls import Call
 from sluice.agent.conversation import Conversation
-from sluice.agent.events import Event, PlanChanged, Sink, UsageChanged, Warned
+from sluice.agent.events import Event, PlanChanged, Sink, TextDelta, UsageChanged, Warned
 from sluice.agent.history import conversation as valid_history
 from sluice.agent.history import text_message
 from sluice.agent.outcome import CANCELLED, Failure, Outcome, TurnFailure
 from sluice.agent.ports import (
+    AnswerCache,
     ApprovalRequest,
     ModelRequest,
     ModelResponse,
@@ -74,6 +76,8 @@ class Run:
     asking: anyio.Lock = field(default_factory=anyio.Lock)
     dismissed: bool = False
     batches: list[str] = field(default_factory=list)
+    cache: AnswerCache | None = None
+    question: str | None = None
 
     async def run(self, prompt: Message) -> Outcome:
         """Store the prompt, then go round until the model has nothing more to call.
@@ -82,10 +86,48 @@ class Run:
         """
         await self.conversation.add(Item(kind="message", message=prompt))
         try:
-            return await self._rounds()
+            self.conversation.team.agent.begin_turn()
+            return await self._from_cache(prompt) or await self._rounds()
         except TurnFailure as ended:
             await self._remember(ended.failure)
             return Outcome(failure=ended.failure)
+
+    async def _from_cache(self, prompt: Message) -> Outcome | None:
+        """Answer from the response cache, as one message with an id of its own; None when it has no answer.
+
+        A miss is remembered: the first final answer of the run is what is kept for the question.
+        """
+        agent = self.conversation.team.agent
+        question = question_of(prompt, agent.config.cache)
+        if agent.answers is None or question is None:
+            return None
+        answer = await agent.answers.get(question)
+        if not answer or shows_tools(answer) or await misfit(answer, agent.config.structured_output):
+            self.cache, self.question = agent.answers, question
+            return None
+        message = text_message("assistant", answer, id=new_id(), agent=agent.name, finish_reason="stop")
+        await self.conversation.add(Item(kind="message", message=message))
+        await self.ports.sink(TextDelta(message.id, answer))
+        return Outcome()
+
+    async def _finish(self, response: ModelResponse) -> Outcome:
+        """The end of the turn: the final answer has the form that was asked for, and is kept if there is a cache.
+
+        Raises TurnFailure for an answer of another form; it is in the history all the same. A refusal is no answer.
+        """
+        form = self.conversation.team.agent.config.structured_output
+        if form is not None and response.finish_reason != "refusal":
+            problem = await misfit(response.text, form)
+            if problem:
+                cut = " (the answer was cut off at the limit of tokens)" if response.finish_reason == "length" else ""
+                text = f"The answer does not fit the schema {form.name}: {problem}{cut}."
+                raise TurnFailure("structured_output_failed", text)
+        cache, question = self.cache, self.question
+        self.cache = self.question = None  # only the first final answer of a run
+        keep = response.finish_reason == "stop" and bool(response.text) and not shows_tools(response.text)
+        if keep and cache is not None and question is not None:
+            await cache.put(question, response.text)
+        return Outcome(STOP_REASONS.get(response.finish_reason, "end_turn"))
 
     async def _rounds(self) -> Outcome:
         config = self.conversation.team.agent.config
@@ -99,7 +141,7 @@ class Run:
             used += 1
             response = await self._ask_model()
             if not response.tool_calls:
-                return Outcome(STOP_REASONS.get(response.finish_reason, "end_turn"))
+                return await self._finish(response)
             self._detect_loop(response, config.max_consecutive_tool_calls)
             await self._batch(response)
             if self.dismissed:
@@ -135,17 +177,19 @@ class Run:
         system = agent.system_prompt()
         history = valid_history(talk.items)
         messages = [text_message("system", system), *history] if system else history
-        request = ModelRequest(messages=messages, tools=[tool.spec for tool in agent.tools.values()])
-        self.attempts = Attempts(agent.model, self.ports.sink)
+        tools = [tool.spec for tool in agent.tools.values()]
+        request = ModelRequest(messages, tools, response_form(agent.config.structured_output))
+        self.attempts = Attempts(agent.model, self.ports.sink, agent.fallback)
         response = await self.attempts.complete(request)
         # No await until the calls stand: from here on the whole reply is stored, not its parts.
-        message, self.attempts = self.attempts.message(response, agent.name), None
+        asked, message = self.attempts.model, self.attempts.message(response, agent.name)
+        self.attempts = None
         await talk.add(Item(kind="message", message=message))
         self.calls = [
             Call(record, agent.tools.get(record.name), talk.cwd, self.ports.note) for record in message.tool_calls
         ]
         if response.usage is not None:
-            talk.books.observe(response.usage, agent.model.context_size)
+            talk.books.observe(response.usage, asked.context_size)
             await self.ports.sink(UsageChanged(talk.books.context_tokens, talk.books.limit, talk.books.cost))
         return response
 

@@ -14,6 +14,7 @@ from sluice.agent.events import Diff, PlanEntry
 from sluice.persistence.records import Message, ToolCallRecord, Usage
 
 __all__ = [
+    "AnswerCache",
     "ApprovalAnswer",
     "Delta",
     "Elicitation",
@@ -137,6 +138,18 @@ class Model(Protocol):
 
     async def aclose(self) -> None:
         """Release connections; may be called more than once."""
+        ...
+
+
+class AnswerCache(Protocol):
+    """Answers that were given before, by the question. Never raises: what cannot be read was never there."""
+
+    async def get(self, question: str) -> str | None:
+        """The answer, None when there is none."""
+        ...
+
+    async def put(self, question: str, answer: str) -> None:
+        """Keep an answer, if that can be done."""
         ...
 
 

@@ -6,7 +6,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sluice.agent.ports import Model, Tool, Toolset
+from sluice.agent.lineup import Alloy, Fallback
+from sluice.agent.ports import AnswerCache, Model, Tool, Toolset
 from sluice.config.schema import AgentConfig
 
 __all__ = ["Agent", "Team", "TeamStopError"]
@@ -31,6 +32,8 @@ class Agent:
         model_ref: the model that was chosen in place of the file's, "" when none was; stored with the session.
         compaction_model: the model that compacts, None for `model`.
         threshold: the share of the window above which the conversation is compacted before the next call.
+        fallback: what is asked when the model fails.
+        answers: the response cache, None when the agent has none.
         effort: the reasoning effort that was chosen, "" for the configured one; it ends with this object.
     """
 
@@ -42,11 +45,18 @@ class Agent:
     effort: str = ""
     compaction_model: Model | None = None
     threshold: float = THRESHOLD
+    fallback: Fallback = field(default_factory=Fallback)
+    answers: AnswerCache | None = None
 
     @property
     def name(self) -> str:
         """The agent's name in the file."""
         return self.config.name
+
+    def begin_turn(self) -> None:
+        """Pick the member of an alloy that answers in this turn (models.ref.alloy)."""
+        if isinstance(self.model, Alloy):
+            self.model.pick()
 
     def refresh(self, extra: Sequence[Toolset] = ()) -> None:
         """Take the tools of the started toolsets, then those of `extra`; the first of a name wins."""
@@ -98,10 +108,10 @@ class Team:
             except Exception:
                 log.exception("a toolset could not be stopped")
                 failed = True
-        for model in [model for agent in self.agents.values() for model in (agent.model, agent.compaction_model)]:
+        models = ((agent.model, agent.compaction_model, *agent.fallback.models) for agent in self.agents.values())
+        for model in [model for several in models for model in several if model is not None]:
             try:
-                if model is not None:
-                    await model.aclose()
+                await model.aclose()
             except Exception:
                 log.exception("a model connection could not be closed")
         if failed:

@@ -23,8 +23,8 @@ _VARIABLES = """\
 environment:
   SLUICE_WORKING_DIR, SLUICE_DATA_DIR, SLUICE_CONFIG_DIR, SLUICE_SESSION_DB, SLUICE_LOG_FILE, SLUICE_DEBUG=1 and
   SLUICE_ENV_FROM_FILE (several files joined by the system's path separator) stand for the options of these names,
-  and SLUICE_ALLOW_ADDRESSES (networks separated by commas) for --allow-address; an option that is given outranks its
-  variable.
+  SLUICE_FLAVOR (names separated by commas) for --flavor, and SLUICE_ALLOW_ADDRESSES (networks separated by commas)
+  for --allow-address; an option that is given outranks its variable.
 """
 
 
@@ -201,6 +201,12 @@ def _runtime_options() -> argparse.ArgumentParser:
         help="keep data here (default: $XDG_DATA_HOME/sluice, else ~/.local/share/sluice)",
     )
     group.add_argument(
+        "--flavor",
+        metavar="NAME",
+        action="append",
+        help="apply this patch of the agent file (its key flavors); may be repeated, they are applied in order",
+    )
+    group.add_argument(
         "--allow-address",
         metavar="CIDR",
         action="append",
@@ -223,6 +229,8 @@ def _add_environment(options: argparse.Namespace, environment: Mapping[str, str]
     if getattr(options, "env_from_file", "") is None:
         named = environment.get("SLUICE_ENV_FROM_FILE", "")
         options.env_from_file = [name for name in named.split(os.pathsep) if name] or None
+    if getattr(options, "flavor", "") is None:
+        options.flavor = environment.get("SLUICE_FLAVOR", "").replace(",", " ").split() or None
     if getattr(options, "allow_address", "") is None:
         options.allow_address = environment.get("SLUICE_ALLOW_ADDRESSES", "").replace(",", " ").split() or None
 

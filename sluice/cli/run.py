@@ -85,6 +85,7 @@ def serve_command(options: argparse.Namespace) -> list[str]:
         if (value := getattr(options, flag)) is not None:
             command += [f"--{flag.replace('_', '-')}={value}"]
     command += [f"--env-from-file={name}" for name in options.env_from_file or ()]
+    command += [f"--flavor={name}" for name in options.flavor or ()]
     command += [f"--allow-address={network}" for network in options.allow_address or ()]
     command += ["--debug"] if options.debug else []
     return [*command, "--", options.agent_file]

@@ -54,6 +54,7 @@ def make_assembly(options: argparse.Namespace) -> Assembly:
             agent_file=agent_file,
             session_db=paths.store_path(os.environ, options.session_db, options.data_dir),
             environment=lambda: _environment(options),
+            flavors=tuple(options.flavor or ()),
             addresses=_addresses(options),
         )
     )

@@ -9,13 +9,23 @@ from types import MappingProxyType
 from typing import Any
 
 from sluice.config.decode import Context, Shape, decode, describe, entries, items, join, read, shape
+from sluice.config.duration import seconds
 from sluice.config.references import Catalog, check_agents, check_reference
-from sluice.config.schema import AgentConfig, CommandConfig, Text, ToolsetConfig
+from sluice.config.schema import AgentConfig, CommandConfig, FallbackConfig, Text, ToolsetConfig
+from sluice.config.structured import read_structured_output
 from sluice.config.suggest import did_you_mean
 from sluice.config.toolsets import read_toolsets
 from sluice.config.tree import Node
 
-__all__ = ["AGENT_SHAPE", "COMMAND_SHAPE", "Shared", "agent_names", "read_agents", "read_command_groups"]
+__all__ = [
+    "AGENT_SHAPE",
+    "COMMAND_SHAPE",
+    "FALLBACK_SHAPE",
+    "Shared",
+    "agent_names",
+    "read_agents",
+    "read_command_groups",
+]
 
 AGENT_SHAPE: Shape = {
     **shape(AgentConfig),
@@ -24,7 +34,10 @@ AGENT_SHAPE: Shape = {
     "use_toolsets": tuple[Text, ...],
     "commands": Node,
     "use_commands": tuple[Text, ...],
+    "fallback": Node,
+    "structured_output": Node,
 }
+FALLBACK_SHAPE: Shape = shape(FallbackConfig, cooldown=Node)
 COMMAND_SHAPE: Shape = shape(CommandConfig)
 
 MAX_INSTRUCTION_BYTES = 1 << 20
@@ -91,6 +104,10 @@ def _agent(ctx: Context, name: str, node: Node, shared: Shared) -> AgentConfig:
         places = items(ctx, written[field], join(key, field)) if field in written else []
         named = [(*place, name) for place, name in zip(places, values.get(field, ()), strict=True)]
         values[field] = check_agents(ctx, named, shared.names)
+    values["fallback"] = _fallback(ctx, values.pop("fallback", None), join(key, "fallback"), shared.catalog)
+    values["structured_output"] = read_structured_output(
+        ctx, values.pop("structured_output", None), join(key, "structured_output")
+    )
     values["num_history_items"] = values.get("num_history_items") or None
     return AgentConfig(name=name, line=node.line, **values)
 
@@ -130,6 +147,23 @@ def _agent_commands(
 def _item(node: Node, position: int) -> Node:
     """An item of a list that was read before."""
     return node.value[position] if isinstance(node.value, list) else node
+
+
+def _fallback(ctx: Context, node: Node | None, key: str, catalog: Catalog) -> FallbackConfig:
+    if node is None:
+        return FallbackConfig()
+    values = decode(ctx, node, key, FALLBACK_SHAPE)
+    written = entries(ctx, node, key)
+    if "models" in values:
+        places = items(ctx, written["models"], join(key, "models"))
+        for (path, place), ref in zip(places, values["models"], strict=True):
+            check_reference(ctx, place, path, ref, catalog)
+    if "cooldown" in values:
+        place, path = written["cooldown"], join(key, "cooldown")
+        values["cooldown"] = seconds(place.value)
+        if values["cooldown"] is None:
+            raise ctx.error(place, path, f"expected a time such as 90s or 1m, got {describe(place)}")
+    return FallbackConfig(**values)
 
 
 # --- commands ----------------------------------------------------------------------------------------------------

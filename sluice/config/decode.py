@@ -39,10 +39,14 @@ _KINDS = {
 
 @dataclass(slots=True)
 class Context:
-    """What one load shares: the file's name, where variables come from, and the warnings so far."""
+    """What one load shares: the file's name, where variables come from, and the warnings so far.
+
+    `newest` is the newest version of the format that is known here, None for a file without versions.
+    """
 
     file: str
     env: Environ
+    newest: int | None = None
     warnings: list[ConfigWarning] = field(default_factory=list)
 
     def error(self, node: Node, key: str, message: str) -> ConfigError:
@@ -134,19 +138,20 @@ def decode(ctx: Context, node: Node, key: str, wanted: Shape, scopes: tuple[str,
         if name in not_built:
             ctx.not_built(child, path)
         elif name not in wanted:
-            raise ctx.error(child, path, _unknown(name, {*wanted, *not_built}))
+            raise ctx.error(child, path, _unknown(ctx, name, {*wanted, *not_built}))
         if name in wanted and child.value is not None:
             values[name] = read(ctx, child, path, wanted[name])
     return values
 
 
-def _unknown(name: str, known: set[str]) -> str:
+def _unknown(ctx: Context, name: str, known: set[str]) -> str:
     near = did_you_mean(name, known)
-    return (
-        f"unknown key; {name} stands at the top level"
-        if not near and name in TOP_LEVEL_KEYS
-        else f"unknown key{near}"
-    )
+    if near:
+        return f"unknown key{near}"
+    if name in TOP_LEVEL_KEYS:
+        return f"unknown key; {name} stands at the top level"
+    newer = f"; if a newer version than {ctx.newest} has it, update sluice" if ctx.newest is not None else ""
+    return f"unknown key{newer}"
 
 
 def read(ctx: Context, node: Node, key: str, kind: Any) -> Any:

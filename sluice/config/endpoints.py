@@ -5,9 +5,10 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Any
 
+from sluice.config.choices import check_choice, check_cycles, is_choice
 from sluice.config.decode import Context, Shape, decode, entries, join, shape
 from sluice.config.providers import PROVIDERS
-from sluice.config.references import Catalog, address_problem, check_provider, check_reference
+from sluice.config.references import Catalog, address_problem, check_provider
 from sluice.config.schema import ModelConfig, ProviderConfig
 from sluice.config.tree import Node
 
@@ -30,6 +31,7 @@ def read_catalog(ctx: Context, models: Node | None, providers: Node | None) -> C
     catalog = Catalog(
         MappingProxyType({name: _model(ctx, name, node) for name, node in raw.items()}), MappingProxyType(declared)
     )
+    check_cycles(ctx, catalog.models)
     for name, node in raw.items():
         _check_model_entry(ctx, node, catalog.models[name], catalog)
     return catalog
@@ -67,18 +69,15 @@ def _model(ctx: Context, name: str, node: Node) -> ModelConfig:
 
 
 def _check_model_entry(ctx: Context, node: Node, model: ModelConfig, catalog: Catalog) -> None:
-    """An entry has a provider and a model, unless it only chooses among others (which is not built)."""
+    """An entry has a provider and a model, unless it only chooses among others."""
     key = join("models", model.name)
-    written = entries(ctx, node, key)
-    if "first_available" in written:
+    if is_choice(model):
+        check_choice(ctx, node, model, catalog)
         return
     if not model.model:
         raise ctx.error(_at(node, "model"), join(key, "model"), "a model needs the provider's name for it")
     if not model.provider:
-        if "," not in model.model:
-            raise ctx.error(_at(node, "provider"), join(key, "provider"), "a model needs a provider")
-        check_reference(ctx, _at(node, "model"), join(key, "model"), model.model, catalog)
-        return
+        raise ctx.error(_at(node, "provider"), join(key, "provider"), "a model needs a provider")
     check_provider(ctx, _at(node, "provider"), join(key, "provider"), model.provider, catalog.providers)
     problem = address_problem(model.provider, catalog.providers, model.base_url)
     if problem is not None:

@@ -6,6 +6,7 @@ Source: requirements of the area config-file; workspace.config.relative-to-file.
 from __future__ import annotations
 
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 from sluice.config.agents import Shared, agent_names, read_agents, read_command_groups
@@ -13,8 +14,11 @@ from sluice.config.decode import Context, Shape, decode, describe, shape
 from sluice.config.endpoints import read_catalog
 from sluice.config.errors import ConfigError, ConfigWarning
 from sluice.config.expand import Environ
-from sluice.config.keys import NEWEST_VERSION
+from sluice.config.flavors import apply_flavors
+from sluice.config.keys import KNOWN_NOT_BUILT, NEWEST_VERSION
+from sluice.config.migrate import migrate
 from sluice.config.schema import AgentFile, Metadata, PermissionRules, RuntimeConfig
+from sluice.config.suggest import nearest
 from sluice.config.toolsets import read_named_toolsets
 from sluice.config.tree import Node, parse
 
@@ -33,17 +37,19 @@ TOP_SHAPE: Shape = {
     "runtime": Node,
     "toolsets": Node,
     "commands": Node,
+    "flavors": Node,
 }
 
 RUNTIME_SHAPE: Shape = shape(RuntimeConfig)
 
 
-def load(path: Path, env: Environ) -> AgentFile:
+def load(path: Path, env: Environ, flavors: Sequence[str] = ()) -> AgentFile:
     """Read and check an agent file.
 
     Args:
         path: the file; its directory is where relative paths inside it start.
         env: the values of `${env.X}`.
+        flavors: the patches of the file to apply, in this order.
 
     Returns:
         The file, with a warning for each key that has no effect yet.
@@ -51,22 +57,25 @@ def load(path: Path, env: Environ) -> AgentFile:
     Raises:
         ConfigError: the file cannot be read, or something in it is wrong.
     """
-    return loads(_read(path), path, env)
+    return loads(_read(path), path, env, flavors)
 
 
-def loads(text: str, path: Path, env: Environ) -> AgentFile:
+def loads(text: str, path: Path, env: Environ, flavors: Sequence[str] = ()) -> AgentFile:
     """The same for the text of an agent file that would stand at `path`.
 
     Raises:
         ConfigError: something in it is wrong.
     """
-    ctx = Context(str(path), env)
+    ctx = Context(str(path), env, newest=NEWEST_VERSION)
     root = parse(text, ctx.file)
     if root is None or root.value is None:
         raise ConfigError(ctx.file, None, "", "is empty; an agent file has at least the key agents")
     if not isinstance(root.value, dict):
         raise ctx.error(root, "", f"expected a mapping with the key agents, got {describe(root)}")
+    _check_kind(ctx, root)
     version = _version(ctx, root.value.get("version"))
+    root = apply_flavors(ctx, root, flavors, (*TOP_SHAPE, *KNOWN_NOT_BUILT[""]))
+    root = migrate(ctx, root, version)
     top = decode(ctx, root, "", TOP_SHAPE, ("",))
     if "agents" not in top:
         raise ConfigError(ctx.file, None, "agents", "at least one agent is needed")
@@ -87,6 +96,18 @@ def loads(text: str, path: Path, env: Environ) -> AgentFile:
         toolsets=toolsets,
         commands=commands,
         warnings=tuple(sorted(ctx.warnings, key=lambda warning: warning.line)),
+    )
+
+
+def _check_kind(ctx: Context, root: Node) -> None:
+    """A mapping without agents and with keys that the format has not is some other kind of file; say just that."""
+    assert isinstance(root.value, dict), "the caller has seen to it"
+    foreign = [name for name in root.value if name not in {*TOP_SHAPE, *KNOWN_NOT_BUILT[""]}]
+    if "agents" in root.value or not foreign or any(nearest(name, ("agents",)) for name in foreign):
+        return
+    shown = f' "{foreign[0]}"' if foreign[0].isprintable() and len(foreign[0]) <= 40 else ""
+    raise ctx.error(
+        root.value[foreign[0]], "agents", f"is missing, and{shown} is no key of an agent file; is this another file?"
     )
 
 

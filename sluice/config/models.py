@@ -16,6 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from sluice.config.choices import candidates, is_choice, members
 from sluice.config.errors import ConfigError
 from sluice.config.expand import Environ
 from sluice.config.providers import AUTO_ORDER, NOT_BUILT, PROVIDERS, Api, Provider
@@ -31,6 +32,7 @@ __all__ = [
     "missing_credentials",
     "missing_text",
     "resolve",
+    "resolve_all",
     "selectable",
 ]
 
@@ -43,11 +45,13 @@ class MissingCredentials(Exception):
     Attributes:
         variables: the names that would help.
         text: one line for a person.
+        any_of: whether one of the variables is enough; else all are needed.
     """
 
-    def __init__(self, variables: tuple[str, ...], text: str) -> None:
+    def __init__(self, variables: tuple[str, ...], text: str, *, any_of: bool = False) -> None:
         super().__init__(text)
         self.variables = variables
+        self.any_of = any_of
         self.text = text
 
 
@@ -69,8 +73,9 @@ def _place(file: AgentFile, ref: str) -> tuple[int | None, str]:
     if ref in file.models:
         return file.models[ref].line, f"models.{ref}"
     for agent in file.agents.values():
-        for key, used in (("model", agent.model), ("compaction_model", agent.compaction_model)):
-            if used == ref:
+        asked = (("model", agent.model), ("compaction_model", agent.compaction_model))
+        for key, used in (*asked, *(("fallback.models", named) for named in agent.fallback.models)):
+            if used is not None and ref in (used, *members(file.models, used)):
                 return agent.line, f"agents.{agent.name}.{key}"
     return None, ""
 
@@ -80,8 +85,9 @@ class ResolvedModel:
     """Everything a client of a provider needs.
 
     `provider` is the name the file uses. `base_url` is None for an api without an address. `key` is None when none is
-    sent; the repr does not show it. `options` has the defaults of the provider's entry filled in. `file` is the agent
-    file, and relative paths among the options start from its `directory`.
+    sent; the repr does not show it. `key_name` is the variable it comes from, or would come from; "" for none.
+    `options` has the defaults of the provider's entry filled in. `file` is the agent file, and relative paths among
+    the options start from its `directory`.
     """
 
     provider: str
@@ -91,6 +97,7 @@ class ResolvedModel:
     key: str | None = field(repr=False)
     options: ModelConfig
     file: str = ""
+    key_name: str = ""
 
     @property
     def directory(self) -> str:
@@ -110,6 +117,7 @@ class _Need:
     base_url: str | None
     key: str | None = field(repr=False)
     missing: tuple[str, ...] = ()
+    key_name: str = ""
 
 
 def resolve(file: AgentFile, ref: str, env: Environ) -> ResolvedModel:
@@ -126,12 +134,38 @@ def resolve(file: AgentFile, ref: str, env: Environ) -> ResolvedModel:
     """
     if _is_auto(file, ref):
         return _auto(file, env)
+    if listed := candidates(file.models, ref):
+        return _first_available(file, ref, listed, env)
     options = _options(file, ref)
     need = _need(file, ref, options, env)
     if need.missing:
         raise MissingCredentials(need.missing, f"set {' and '.join(need.missing)} to use the model {ref}")
     api = PROVIDERS[base_provider(options.provider, file.providers)].api
-    return ResolvedModel(options.provider, options.model, api, need.base_url, need.key, options, file.path)
+    return ResolvedModel(
+        options.provider, options.model, api, need.base_url, need.key, options, file.path, key_name=need.key_name
+    )
+
+
+def resolve_all(file: AgentFile, ref: str, env: Environ) -> tuple[ResolvedModel, ...]:
+    """The members of an alloy; one model for every other reference.
+
+    Raises:
+        MissingCredentials: variables are not set; those of all members are named.
+        ModelUnavailable: a member cannot be used.
+    """
+    found: list[ResolvedModel] = []
+    missing: list[MissingCredentials] = []
+    for member in members(file.models, ref):
+        try:
+            found.append(resolve(file, member, env))
+        except MissingCredentials as lacking:
+            missing.append(lacking)
+    if len(missing) == 1:
+        raise missing[0]
+    if missing:
+        variables = tuple(dict.fromkeys(name for lacking in missing for name in lacking.variables))
+        raise MissingCredentials(variables, "; ".join(lacking.text for lacking in missing))
+    return tuple(found)
 
 
 def selectable(file: AgentFile, env: Environ) -> tuple[str, ...]:
@@ -144,7 +178,7 @@ def selectable(file: AgentFile, env: Environ) -> tuple[str, ...]:
 
 def _usable(file: AgentFile, ref: str, env: Environ) -> bool:
     try:
-        resolve(file, ref, env)
+        resolve_all(file, ref, env)
     except (MissingCredentials, ModelUnavailable):
         return False
     return True
@@ -160,17 +194,17 @@ def compaction_threshold(file: AgentFile, agent: AgentConfig, ref: str) -> float
 def missing_credentials(file: AgentFile, env: Environ) -> tuple[str, ...]:
     """The variables that the agents' models need and that are not set, each once, in the order of the agents.
 
-    For `auto` these are the key variables of which any one would do. A model that cannot be used for another reason
-    counts as nothing missing: that is an error of the session that needs it.
+    For `auto` and `first_available` these are the key variables of which any one would do. A model that cannot be
+    used for another reason counts as nothing missing: that is an error of the session that needs it.
     """
-    return tuple(dict.fromkeys(name for _, variables in _missing(file, env) for name in variables))
+    return tuple(dict.fromkeys(name for _, missing in _missing(file, env) for name in missing.variables))
 
 
 def missing_text(file: AgentFile, env: Environ) -> str:
     """What to set, as one line for a person; "" when nothing is missing. Never holds a value."""
     wanted = []
-    for ref, variables in _missing(file, env):
-        joined = f"one of {', '.join(variables)}" if _is_auto(file, ref) else " and ".join(variables)
+    for ref, missing in _missing(file, env):
+        joined = f"one of {', '.join(missing.variables)}" if missing.any_of else " and ".join(missing.variables)
         wanted.append(f"{joined} (model {ref})")
     wanted = list(dict.fromkeys(wanted))
     return f"credentials are missing: set {'; '.join(wanted)}" if wanted else ""
@@ -180,14 +214,17 @@ def _is_auto(file: AgentFile, ref: str) -> bool:
     return ref == "auto" and ref not in file.models
 
 
-def _missing(file: AgentFile, env: Environ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    agents = file.agents.values()
-    refs = [ref for agent in agents for ref in (agent.model, agent.compaction_model) if ref is not None]
+def _missing(file: AgentFile, env: Environ) -> Iterator[tuple[str, MissingCredentials]]:
+    """What each model lacks, the members of an alloy one by one. A fallback that lacks its key is no fallback."""
+    named = [
+        ref for agent in file.agents.values() for ref in (agent.model, agent.compaction_model) if ref is not None
+    ]
+    refs = (member for ref in named for member in members(file.models, ref))
     for ref in dict.fromkeys(refs):
         try:
             resolve(file, ref, env)
         except MissingCredentials as missing:
-            yield ref, missing.variables
+            yield ref, missing
         except ModelUnavailable:
             continue
 
@@ -203,7 +240,24 @@ def _auto(file: AgentFile, env: Environ) -> ResolvedModel:
         except ModelUnavailable:
             continue  # the file gives this provider's name to something that is not built
     text = f"the model auto found no credentials: set one of {', '.join(variables)}"
-    raise MissingCredentials(tuple(dict.fromkeys(variables)), text)
+    raise MissingCredentials(tuple(dict.fromkeys(variables)), text, any_of=True)
+
+
+def _first_available(file: AgentFile, ref: str, listed: tuple[str, ...], env: Environ) -> ResolvedModel:
+    """The first whose credentials exist; what is not built is passed over, for it was warned about at load."""
+    variables: list[str] = []
+    unavailable: ModelUnavailable | None = None
+    for candidate in listed:
+        try:
+            return resolve(file, candidate, env)
+        except MissingCredentials as missing:
+            variables += missing.variables
+        except ModelUnavailable as error:
+            unavailable = unavailable or error
+    if not variables and unavailable is not None:
+        raise unavailable
+    named = tuple(dict.fromkeys(variables))
+    raise MissingCredentials(named, f"set one of {', '.join(named)} to use the model {ref}", any_of=True)
 
 
 def _options(file: AgentFile, ref: str) -> ModelConfig:
@@ -212,15 +266,15 @@ def _options(file: AgentFile, ref: str) -> ModelConfig:
     if model is None:
         provider, slash, name = ref.partition("/")
         if "," in ref:
-            raise ModelUnavailable(file, ref, f"{ref} is an alloy, which is not built yet; name one model")
+            raise ModelUnavailable(file, ref, f"{ref} names several models; name one")
         if ref in NOT_BUILT:
             raise ModelUnavailable(file, ref, _not_built(ref))
         if not (slash and provider and name):
             near = did_you_mean(ref, {*file.models, "auto"})
             raise ModelUnavailable(file, ref, f'unknown model "{ref}"{near or "; the agent file has no such model"}')
         model = ModelConfig(name=ref, provider=provider, model=name)
-    if not model.provider:
-        raise ModelUnavailable(file, ref, f"{ref} chooses among models, which is not built yet; name one")
+    if is_choice(model):
+        raise ModelUnavailable(file, ref, f"{ref} names several models; name one")
     entry = file.providers.get(model.provider)
     return model if entry is None else _with_defaults(model, entry)
 
@@ -250,15 +304,17 @@ def _need(file: AgentFile, ref: str, options: ModelConfig, env: Environ) -> _Nee
     if problem is not None:
         raise ModelUnavailable(file, ref, problem)
     url_from_env = _value(env, built_in.url_variable) if written is None else None
+    if url_from_env is not None:
+        url_from_env = url_from_env.rstrip("/") + built_in.url_suffix if built_in.url_suffix else url_from_env
     base_url, missing = _filled(written or url_from_env or built_in.base_url or "", built_in, written, env)
     if token_key is not None:
         key = _value(env, token_key)
-        return _Need(base_url, key, missing if key else (token_key, *missing))
+        return _Need(base_url, key, missing if key else (token_key, *missing), token_key)
     if written is not None and built_in.base_url is not None:
         return _Need(base_url, None)
     key = _value(env, built_in.key)
     needed = built_in.key is not None and url_from_env is None and not key
-    return _Need(base_url, key, (str(built_in.key), *missing) if needed else missing)
+    return _Need(base_url, key, (str(built_in.key), *missing) if needed else missing, built_in.key or "")
 
 
 def _filled(url: str, built_in: Provider, written: str | None, env: Environ) -> tuple[str, tuple[str, ...]]:

@@ -23,7 +23,7 @@ class Provider:
 
     `base_url` is None when the agent file has to give one; it may hold `${X}`, and then X has to be set like a key.
     `key` is the variable with the key, None for a provider that needs none. `url_variable` names the variable that
-    replaces the base URL, and with it the need for a key.
+    replaces the base URL, and with it the need for a key; `url_suffix` is put behind its value.
     """
 
     id: str
@@ -31,6 +31,7 @@ class Provider:
     key: str | None
     api: Api = "openai_chatcompletions"
     url_variable: str | None = None
+    url_suffix: str = ""
 
 
 _CLOUDFLARE = "https://api.cloudflare.com/client/v4/accounts/${CLOUDFLARE_ACCOUNT_ID}/ai/v1"
@@ -61,6 +62,9 @@ _ROWS = (
     Provider("opencode-go", "https://opencode.ai/zen/go/v1", "OPENCODE_API_KEY"),
     Provider("opencode-zen", "https://opencode.ai/zen/v1", "OPENCODE_API_KEY"),
     Provider("ollama", "http://localhost:11434/v1", None),
+    Provider(
+        "dmr", "http://localhost:12434/engines/v1", None, url_variable="MODEL_RUNNER_HOST", url_suffix="/engines/v1"
+    ),
     Provider("scripted", None, None, api="scripted"),
 )
 

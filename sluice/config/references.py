@@ -33,7 +33,7 @@ def base_provider(name: str, providers: Mapping[str, ProviderConfig]) -> str:
 
 
 def check_reference(ctx: Context, node: Node, key: str, ref: str, catalog: Catalog) -> None:
-    """A model reference: a name from `models`, `auto`, `local`, `provider/model`, or several with commas.
+    """A model reference: a name from `models`, `auto`, `local`, `provider/model`, or several with commas (an alloy).
 
     Raises:
         ConfigError: it is none of these.
@@ -41,7 +41,6 @@ def check_reference(ctx: Context, node: Node, key: str, ref: str, catalog: Catal
     if ref in catalog.models or ref == "auto":
         return
     if "," in ref:
-        ctx.warn(node, key, "several models with commas (an alloy) are known but not built yet; sessions will fail")
         for member in ref.split(","):
             check_reference(ctx, node, key, member.strip(), catalog)
         return

@@ -19,9 +19,11 @@ __all__ = [
     "EXPAND",
     "AgentConfig",
     "AgentFile",
+    "CacheConfig",
     "Capabilities",
     "CommandConfig",
     "Cost",
+    "FallbackConfig",
     "Metadata",
     "ModelConfig",
     "PathEntry",
@@ -31,6 +33,7 @@ __all__ = [
     "Reference",
     "RuntimeConfig",
     "SafetyMode",
+    "StructuredOutput",
     "Text",
     "ThinkingBudget",
     "ToolsetConfig",
@@ -162,11 +165,45 @@ class Cost:
 
 
 @dataclass(frozen=True)
+class FallbackConfig:
+    """What to do when a model fails.
+
+    `models` are references, tried in order. `retries` is how often one model is asked again after a passing failure;
+    -1 and 0 mean never. `cooldown` is how many seconds a fallback that worked stays in the first model's place.
+    """
+
+    models: tuple[Reference, ...] = ()
+    retries: Annotated[int, Meta(ge=-1, le=100)] = 2
+    cooldown: float = 60.0
+
+
+@dataclass(frozen=True)
+class StructuredOutput:
+    """The form of an agent's final answer: JSON that fits `schema`, a JSON schema. `strict` goes to the provider."""
+
+    name: str
+    schema: Mapping[str, Any]
+    description: str = ""
+    strict: bool = False
+
+
+@dataclass(frozen=True)
+class CacheConfig:
+    """The response cache. `path` is its file, relative to the agent file; None keeps it in memory."""
+
+    enabled: bool = False
+    case_sensitive: bool = False
+    trim_spaces: bool = False
+    path: PathEntry | None = None
+
+
+@dataclass(frozen=True)
 class ModelConfig:
     """A model and its options; None = not set, so nothing is sent to the provider.
 
     `name` is the key under `models`, or the reference itself for a model that has no entry. `token_key` is the name
-    of a variable. `max_tokens` bounds one answer, in tokens. `provider_opts` may hold headers with secrets, so it is
+    of a variable. `first_available` are references, and then nothing else is set: the first with credentials is used.
+    `max_tokens` bounds one answer, in tokens. `provider_opts` may hold headers with secrets, so it is
     not part of the repr. `line` is 0 for a model that has no entry.
     """
 
@@ -176,6 +213,7 @@ class ModelConfig:
     description: str = ""
     base_url: Reference | None = None
     token_key: Variable | None = None
+    first_available: tuple[Reference, ...] = ()
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     max_tokens: Positive | None = None
     top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
@@ -220,11 +258,12 @@ class ProviderConfig:
 class AgentConfig:
     """One agent.
 
-    `model` is a reference: a name from `models`, `provider/model` or `auto`. `instruction` already holds the text of
-    the instruction files. `welcome_message` is for people and never sent to a model. `safety` is the author's default
-    mode, None = not chosen. `max_iterations` 0 = unlimited. `num_history_items` None = all. `commands` already holds
-    the groups of `use_commands`. `compaction_threshold` is a share of the window, None = the usual one; a model's own
-    wins. `compaction_model` None = the agent's model. `line` is where the agent stands in the file.
+    `model` is a reference: a name from `models`, `provider/model`, `auto`, or several of these with commas.
+    `instruction` already holds the text of the instruction files. `welcome_message` is for people and never sent to a
+    model. `safety` is the author's default mode, None = not chosen. `max_iterations` 0 = unlimited.
+    `num_history_items` None = all. `commands` already holds the groups of `use_commands`. `compaction_threshold` is a
+    share of the window, None = the usual one; a model's own wins. `compaction_model` None = the agent's model. `line`
+    is where the agent stands in the file.
     """
 
     name: str
@@ -247,6 +286,9 @@ class AgentConfig:
     compaction_threshold: Share | None = None
     compaction_model: Reference | None = None
     commands: Mapping[str, CommandConfig] = field(default_factory=_nothing)
+    fallback: FallbackConfig = FallbackConfig()
+    structured_output: StructuredOutput | None = None
+    cache: CacheConfig = CacheConfig()
     line: int = 0
 
 

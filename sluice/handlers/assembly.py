@@ -9,14 +9,16 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, cast
 
 import anyio
 import anyio.to_thread
 
+from sluice.handlers.agent_parts import AnswerCaches, fallback
 from sluice.handlers.answers import wire_error
 from sluice.wire.errors import BackendError
 
@@ -42,7 +44,8 @@ class Options:
 
     `busy_timeout` is how many seconds a write waits for another process's lock on the store. `capabilities` is what
     is offered to clients, None for everything this agent can do; what is not offered does not exist. `addresses` says
-    what may be reached where a client or a model names the address, None for public addresses only.
+    what may be reached where a client or a model names the address, None for public addresses only. `flavors` are the
+    patches of the agent file that are applied, in order. `rng` picks the members of alloys.
     """
 
     agent_file: Path
@@ -51,6 +54,8 @@ class Options:
     busy_timeout: float = 5.0
     capabilities: AgentCapabilities | None = None
     addresses: AddressPolicy | None = None
+    flavors: tuple[str, ...] = ()
+    rng: Random = field(default_factory=Random)
 
 
 class MissingCredentials(Exception):
@@ -108,6 +113,7 @@ class Assembly:
         self._validation: list[Model] = []
         self._store: Store | None = None
         self._opening = anyio.Lock()
+        self._caches = AnswerCaches(options.agent_file.resolve().parent)
         self._warned: set[str] = set()
 
     # --- configuration and credentials ------------------------------------------------------------------------
@@ -174,7 +180,7 @@ class Assembly:
         from sluice.config.load import load
 
         try:
-            file = load(self.options.agent_file, self.environment)
+            file = load(self.options.agent_file, self.environment, self.options.flavors)
         except ConfigError as error:
             raise _unusable("The agent file is not usable", error) from error
         except EnvFileError as error:
@@ -212,21 +218,27 @@ class Assembly:
         from sluice.agent.ports import ModelError
         from sluice.config.errors import ConfigError
         from sluice.config.models import MissingCredentials as Missing
-        from sluice.config.models import ModelUnavailable, resolve
+        from sluice.config.models import ModelUnavailable, resolve_all
 
+        made = []
         try:
-            resolved = resolve(file, reference, self.environment)
-            if effort:
-                resolved = replace(
-                    resolved, options=replace(resolved.options, thinking_budget=cast("ThinkingBudget", effort))
-                )
-            return models.build(resolved, directory=self.options.agent_file.resolve().parent)
+            for resolved in resolve_all(file, reference, self.environment):
+                if effort:
+                    resolved = replace(
+                        resolved, options=replace(resolved.options, thinking_budget=cast("ThinkingBudget", effort))
+                    )
+                made.append(models.build(resolved, directory=self.options.agent_file.resolve().parent))
         except ConfigError as error:
             raise _unusable("The model is not usable", error) from error
         except (ModelUnavailable, ModelError, Missing) as unavailable:
             log.error("model %s: %s", reference, unavailable)
             data = {"model": reference, "error": str(unavailable)}
             raise BackendError("The model is not usable", data) from unavailable
+        if len(made) == 1:
+            return made[0]
+        from sluice.agent.lineup import Alloy
+
+        return Alloy(made, self.options.rng)
 
     # --- teams ------------------------------------------------------------------------------------------------
 
@@ -293,6 +305,8 @@ class Assembly:
         if config.compaction_model is not None:
             made.compaction_model = self._model(file, config.compaction_model)
         made.threshold = threshold(file, config, chosen)
+        made.fallback = fallback(file, config, self.environment, self._model)
+        made.answers = self._caches.of(config)
         return made
 
     # --- the store --------------------------------------------------------------------------------------------

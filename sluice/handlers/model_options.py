@@ -7,12 +7,17 @@ choice, and only then puts it in force; until then the old object serves on, and
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sluice import acp
 from sluice.agent.team import Agent
 from sluice.handlers.assembly import threshold
 from sluice.handlers.session import Incarnation
 from sluice.models.catalogue import facts
 from sluice.wire.cleanup import shielded
+
+if TYPE_CHECKING:
+    from sluice.config.schema import ModelConfig
 
 __all__ = ["choose_effort", "choose_model", "model_options"]
 
@@ -37,9 +42,7 @@ def _models(live: Incarnation, agent: Agent) -> acp.SessionConfigSelect:
     choices = [acp.SessionConfigSelectOption(DEFAULT, "Default", f"What the agent file says: {agent.config.model}.")]
     for name in live.assembled.choices:
         entry = described[name]
-        choices.append(
-            acp.SessionConfigSelectOption(PREFIX + name, name, entry.description or f"{entry.provider}/{entry.model}")
-        )
+        choices.append(acp.SessionConfigSelectOption(PREFIX + name, name, entry.description or _named(entry)))
     current = PREFIX + agent.model_ref if agent.model_ref else DEFAULT
     if current not in [choice.value for choice in choices]:
         # The model in force is none that can be chosen; choosing this entry keeps it and does nothing.
@@ -48,6 +51,13 @@ def _models(live: Incarnation, agent: Agent) -> acp.SessionConfigSelect:
     return acp.SessionConfigSelect(
         "model", "Model", current, choices, description="Which model answers.", category="model"
     )
+
+
+def _named(entry: ModelConfig) -> str:
+    """What an entry stands for, for people."""
+    if entry.first_available:
+        return f"The first with credentials of {', '.join(entry.first_available)}."
+    return f"{entry.provider}/{entry.model}" if entry.provider else f"One of {entry.model}, each turn."
 
 
 def _efforts(agent: Agent) -> tuple[str, ...]:

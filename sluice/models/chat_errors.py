@@ -56,7 +56,7 @@ class Endpoint:
     @property
     def key(self) -> str:
         """The words for the key: where a person would look for it."""
-        return self.key_name or f"the key variable of provider {self.provider or self.place}"
+        return self.key_name or "the variable that token_key names in the agent file"
 
 
 def refused(endpoint: Endpoint, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:

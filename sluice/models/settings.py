@@ -116,10 +116,12 @@ def prices(resolved: ResolvedModel) -> Cost | None:
 
 
 def key_name(resolved: ResolvedModel) -> str:
-    """The variable that a model's key comes from, for texts; "" when it is not known.
+    """The variable that a model's key comes from, for texts; "" when there is none, or it is not known.
 
-    `token_key` of the model wins over the variable of a built-in provider.
+    It is what `sluice.config` says it is; else `token_key` of the model, else the variable of a built-in provider.
     """
-    named = getattr(resolved, "key_name", None) or getattr(resolved.options, "token_key", None)
-    provider = PROVIDERS.get(resolved.provider)
-    return str(named or (provider.key if provider is not None else None) or "")
+    named = getattr(resolved, "key_name", None)
+    if named is None:
+        provider = PROVIDERS.get(resolved.provider)
+        named = getattr(resolved.options, "token_key", None) or (provider.key if provider is not None else None)
+    return str(named or "")

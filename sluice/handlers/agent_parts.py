@@ -1,0 +1,69 @@
+"""The parts of an agent that only some agents have: fallback models, and a response cache."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sluice.agent.ports import AnswerCache, Model
+
+if TYPE_CHECKING:
+    from sluice.agent.lineup import Fallback
+    from sluice.config.environment import Environment
+    from sluice.config.schema import AgentConfig, AgentFile
+
+__all__ = ["AnswerCaches", "fallback"]
+
+log = logging.getLogger(__name__)
+
+
+def fallback(
+    file: AgentFile, agent: AgentConfig, environment: Environment, make: Callable[[AgentFile, str], Model]
+) -> Fallback:
+    """The models an agent falls back to. One without credentials, or that is not built, is left out with a warning.
+
+    Args:
+        file: the agent file.
+        agent: whose fallback it is.
+        environment: the credential sources.
+        make: makes a model of a reference.
+    """
+    from sluice.agent.lineup import Fallback
+    from sluice.config.choices import members
+    from sluice.config.models import MissingCredentials, ModelUnavailable, resolve
+
+    made = []
+    for ref in (member for named in agent.fallback.models for member in members(file.models, named)):
+        try:
+            resolve(file, ref, environment)
+        except (MissingCredentials, ModelUnavailable) as error:
+            log.warning("agent %s: %s is left out of the fallback models: %s", agent.name, ref, error)
+            continue
+        made.append(make(file, ref))
+    return Fallback(tuple(made), max(0, agent.fallback.retries), agent.fallback.cooldown)
+
+
+class AnswerCaches:
+    """The response caches of a process. Those in memory outlive the session; changing the agent empties its own."""
+
+    def __init__(self, directory: Path) -> None:
+        """`directory` is the agent file's, where relative paths start."""
+        self._directory = directory
+        self._kept: dict[str, tuple[AgentConfig, AnswerCache]] = {}
+
+    def of(self, agent: AgentConfig) -> AnswerCache | None:
+        """The cache of an agent, None when it has none."""
+        from sluice.persistence.answers import FileAnswers, MemoryAnswers
+
+        if not agent.cache.enabled:
+            return None
+        if agent.cache.path is not None:
+            path = Path(os.path.expandvars(agent.cache.path)).expanduser()
+            return FileAnswers(self._directory / path, agent.name)
+        kept = self._kept.get(agent.name)
+        if kept is None or kept[0] != agent:
+            kept = self._kept[agent.name] = (agent, MemoryAnswers())
+        return kept[1]
