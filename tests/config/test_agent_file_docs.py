@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.config.agents import AGENT_SHAPE, COMMAND_SHAPE
+from sluice.config.agents import AGENT_SHAPE, COMMAND_SHAPE, FALLBACK_SHAPE
 from sluice.config.endpoints import MODEL_SHAPE, PROVIDER_SHAPE
 from sluice.config.keys import KNOWN_NOT_BUILT, NEWEST_VERSION, TOOLSET_OPTIONS
 from sluice.config.load import RUNTIME_SHAPE, TOP_SHAPE, load
@@ -19,6 +19,7 @@ TEXT = (ROOT / "docs" / "agent-file.md").read_text(encoding="utf-8")
 SECTIONS = {
     "## Top level": {*TOP_SHAPE, *RUNTIME_SHAPE},
     "## `agents.<name>`": {*AGENT_SHAPE, *COMMAND_SHAPE},
+    "## When a model fails": set(FALLBACK_SHAPE) - {"models"},
     "## Toolsets": {*COMMON_SHAPE, *TOOLSET_OPTIONS, *(key for keys in TOOLSET_OPTIONS.values() for key in keys)},
     "## `models.<name>`": set(MODEL_SHAPE),
     "## `providers.<name>`": set(PROVIDER_SHAPE),
