@@ -255,7 +255,7 @@ def _first_available(file: AgentFile, ref: str, listed: tuple[str, ...], env: En
         except ModelUnavailable as error:
             unavailable = unavailable or error
     if not variables and unavailable is not None:
-        raise unavailable
+        raise ModelUnavailable(file, ref, unavailable.message)
     named = tuple(dict.fromkeys(variables))
     raise MissingCredentials(named, f"set one of {', '.join(named)} to use the model {ref}", any_of=True)
 

@@ -224,19 +224,68 @@ def test_a_reference_to_nothing_is_an_error_with_the_nearest(ref: str, message: 
     assert (found.line, found.key, found.message) == (3, "agents.root.model", message)
 
 
-@pytest.mark.parametrize("ref", ["fast,a/b", "fast, openai/gpt", "local"])
-def test_forms_that_are_not_built_are_warned_about(ref: str) -> None:
-    found = warnings(f"agents:\n  root:\n    model: '{ref}'{MODELS}")
+def test_a_form_that_is_not_built_is_warned_about() -> None:
+    found = warnings(f"agents:\n  root:\n    model: local{MODELS}")
     assert [(line, key) for line, key, _ in found] == [(3, "agents.root.model")]
 
 
-def test_a_model_that_chooses_among_others_loads_with_a_warning() -> None:
-    models = "models:\n  m:\n    first_available: [openai/x]\n  n:\n    model: openai/a,openai/b\n"
-    text = f"agents: {{root: {{model: m}}}}\n{models}"
+@pytest.mark.requirement("models.ref.forms")
+@pytest.mark.parametrize("ref", ["fast,a/b", "fast, openai/gpt", "auto,fast"])
+def test_several_models_with_commas_are_a_reference(ref: str) -> None:
+    assert read(f"agents:\n  root:\n    model: '{ref}'{MODELS}").default_agent.model == ref
+    assert warnings(f"agents:\n  root:\n    model: '{ref}'{MODELS}") == []
+
+
+def test_a_provider_that_is_not_built_is_warned_about_inside_a_choice_too() -> None:
+    text = (
+        "agents: {root: {model: m}}\nmodels:\n  m:\n    first_available: [anthropic/x, openai/y]\n"
+        "  n:\n    model: openai/a,google/b\n    description: both\n    temperature: 1\n"
+    )
     assert [(line, key) for line, key, _ in warnings(text)] == [
-        (4, "models.m.first_available"),
+        (4, "models.m.first_available[0]"),
         (6, "models.n.model"),
+        (8, "models.n.temperature"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("models", "line", "key", "message"),
+    [
+        (
+            "m: {first_available: [opnai/x]}",
+            3,
+            ".first_available[0]",
+            'unknown provider "opnai"; did you mean "openai"?',
+        ),
+        (
+            "m: {first_available: ['a,b']}",
+            3,
+            ".first_available[0]",
+            "an alloy cannot be one of first_available; name single models",
+        ),
+        (
+            "m: {first_available: [n]}\n  n: {model: 'openai/a,openai/b'}",
+            3,
+            ".first_available[0]",
+            "an alloy cannot be one of first_available; name single models",
+        ),
+        (
+            "m: {first_available: [openai/x], temperature: 1}",
+            3,
+            ".temperature",
+            "first_available stands alone; set this on the models it names",
+        ),
+        ("m: {first_available: []}", 3, ".model", "a model needs the provider's name for it"),
+        ("m: {model: 'm,openai/x'}", 3, "", "chooses itself, through its members"),
+        ("m: {first_available: [n]}\n  n: {first_available: [m]}", 3, "", "chooses itself, through its members"),
+        ("m: {model: 'openai/x,'}", 3, ".model", 'unknown model ""; write a name from models or provider/model'),
+    ],
+)
+def test_a_choice_among_models_that_cannot_be_made_is_an_error(
+    models: str, line: int, key: str, message: str
+) -> None:
+    found = error(f"agents: {{root: {{model: m}}}}\nmodels:\n  {models}\n")
+    assert (found.line, found.key, found.message) == (line, f"models.m{key}", message)
 
 
 @pytest.mark.requirement("models.credentials.missing-named")

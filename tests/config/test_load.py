@@ -111,7 +111,7 @@ def test_a_newer_version_is_refused_with_a_hint_before_its_keys_look_like_typos(
     ("text", "line", "key", "message"),
     [
         ("agent: {}\n", 1, "agent", 'unknown key; did you mean "agents"?'),
-        (MINIMAL + "zzz: 1\n", 4, "zzz", "unknown key"),
+        (MINIMAL + "zzz: 1\n", 4, "zzz", "unknown key; if a newer version than 16 has it, update sluice"),
         (
             MINIMAL + "    permissions: {}\n",
             4,

@@ -9,6 +9,8 @@ from sluice.config.models import (
     missing_credentials,
     missing_text,
     resolve,
+    resolve_all,
+    selectable,
 )
 from sluice.config.providers import AUTO_ORDER, NOT_BUILT, PROVIDERS
 from tests.config.support import MINIMAL, read
@@ -225,9 +227,9 @@ def test_a_provider_that_is_not_built_is_an_error_when_it_is_needed(provider: st
 @pytest.mark.parametrize(
     ("ref", "line", "message"),
     [
-        ("multi", 3, "multi chooses among models, which is not built yet; name one"),
-        ("alloy", 4, "alloy chooses among models, which is not built yet; name one"),
-        ("fast,multi", None, "fast,multi is an alloy, which is not built yet; name one model"),
+        ("multi", 3, "provider anthropic is not built yet; use openai or another OpenAI-compatible provider"),
+        ("alloy", 4, "alloy names several models; name one"),
+        ("fast,multi", None, "fast,multi names several models; name one"),
         ("new/x", None, "provider new asks for openai_responses, which is not built yet"),
         ("local", None, "provider local is not built yet; use openai or another OpenAI-compatible provider"),
         ("fst", None, 'unknown model "fst"; did you mean "fast"?'),
@@ -239,7 +241,7 @@ def test_a_provider_that_is_not_built_is_an_error_when_it_is_needed(provider: st
 )
 def test_a_reference_that_no_session_can_use_says_why(ref: str, line: int | None, message: str) -> None:
     file = read(
-        "agents: {root: {model: fast}}\nmodels:\n  multi: {first_available: [openai/x]}\n"
+        "agents: {root: {model: fast}}\nmodels:\n  multi: {first_available: [anthropic/x]}\n"
         "  alloy: {model: 'openai/a,openai/b'}\n  fast: {provider: scripted, model: s}\n"
         "providers: {new: {api_type: openai_responses}}\n"
     )
@@ -267,3 +269,97 @@ def test_what_is_missing_is_named_once_in_the_order_of_the_agents() -> None:
     assert missing_text(file, {"OPENAI_API_KEY": SECRET}) == (
         "credentials are missing: set MISTRAL_API_KEY (model mistral/x); MISTRAL_API_KEY (model mistral/y)"
     )
+
+
+# --- several models ----------------------------------------------------------------------------------------------
+
+CHOICES = """
+agents: {root: {model: MODEL}}
+models:
+  fast: {provider: openai, model: a}
+  strong: {provider: mistral, model: b}
+  both: {model: 'fast, strong'}
+  nested: {model: 'both,fast,groq/c'}
+  first: {first_available: [strong, fast, ollama/x]}
+  keyed: {first_available: [strong, fast]}
+  far: {first_available: [anthropic/x, keyed]}
+"""
+
+
+@pytest.mark.requirement("models.ref.alloy", "models.ref.forms")
+@pytest.mark.parametrize(
+    ("ref", "members"),
+    [
+        ("fast,strong", ["openai/a", "mistral/b"]),
+        ("both", ["openai/a", "mistral/b"]),
+        ("nested", ["openai/a", "mistral/b", "groq/c"]),
+        ("fast , fast", ["openai/a"]),
+        ("fast", ["openai/a"]),
+    ],
+)
+def test_an_alloy_is_all_of_its_members_each_once(ref: str, members: list[str]) -> None:
+    env = {"OPENAI_API_KEY": "k", "MISTRAL_API_KEY": "k", "GROQ_API_KEY": "k"}
+    assert [found.ref for found in resolve_all(read(CHOICES.replace("MODEL", "fast")), ref, env)] == members
+
+
+@pytest.mark.requirement("models.ref.alloy", "models.credentials.missing-named")
+def test_an_alloy_needs_the_credentials_of_every_member() -> None:
+    file = read(CHOICES.replace("MODEL", "nested"))
+    assert missing_credentials(file, {}) == ("OPENAI_API_KEY", "MISTRAL_API_KEY", "GROQ_API_KEY")
+    assert missing_credentials(file, {"MISTRAL_API_KEY": "k"}) == ("OPENAI_API_KEY", "GROQ_API_KEY")
+    assert missing_text(file, {"OPENAI_API_KEY": SECRET, "MISTRAL_API_KEY": "k"}) == (
+        "credentials are missing: set GROQ_API_KEY (model groq/c)"
+    )
+    with pytest.raises(MissingCredentials) as caught:
+        resolve_all(file, "nested", {})
+    assert caught.value.variables == ("OPENAI_API_KEY", "MISTRAL_API_KEY", "GROQ_API_KEY")
+    assert "both" not in selectable(file, {"OPENAI_API_KEY": "k"})
+    assert "both" in selectable(file, {"OPENAI_API_KEY": "k", "MISTRAL_API_KEY": "k"})
+
+
+@pytest.mark.requirement("models.ref.first-available")
+def test_first_available_takes_the_first_whose_credentials_exist() -> None:
+    file = read(CHOICES.replace("MODEL", "first"))
+    assert resolve(file, "first", {"OPENAI_API_KEY": "k", "MISTRAL_API_KEY": "k"}).ref == "mistral/b"
+    assert resolve(file, "first", {"OPENAI_API_KEY": "k"}).ref == "openai/a"
+    assert resolve(file, "first", {}).ref == "ollama/x"
+    assert missing_credentials(file, {}) == ()
+    assert resolve(file, "far", {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}).ref == "openai/a"
+
+
+@pytest.mark.requirement("models.ref.first-available", "models.credentials.missing-named")
+def test_first_available_without_any_key_says_that_one_would_do() -> None:
+    file = read(CHOICES.replace("MODEL", "far"))
+    assert missing_credentials(file, {}) == ("MISTRAL_API_KEY", "OPENAI_API_KEY")
+    assert missing_text(file, {}) == "credentials are missing: set one of MISTRAL_API_KEY, OPENAI_API_KEY (model far)"
+
+
+def test_a_fallback_without_a_key_is_not_missing_for_it_is_only_left_out() -> None:
+    assert missing_credentials(read("agents: {root: {model: ollama/x, fallback: {models: [openai/x]}}}"), {}) == ()
+
+
+def test_a_resolved_model_names_the_variable_of_its_key_and_none_when_none_is_sent() -> None:
+    text = """
+        agents: {root: {model: house/x}}
+        providers: {house: {base_url: "http://h/v1", token_key: HOUSE}, open: {base_url: "http://o/v1"}}
+        """
+    assert resolved(text, "house/x", HOUSE="k").key_name == "HOUSE"
+    assert resolved(text, "open/x", OPENAI_API_KEY="k").key_name == ""
+    assert resolved(text, "openai/x", OPENAI_API_KEY="k").key_name == "OPENAI_API_KEY"
+    assert resolved(text, "ollama/x").key_name == ""
+
+
+@pytest.mark.requirement("models.providers.aliases")
+@pytest.mark.parametrize(
+    ("env", "address"),
+    [
+        ({}, "http://localhost:12434/engines/v1"),
+        (
+            {"MODEL_RUNNER_HOST": "http://model-runner.docker.internal/"},
+            "http://model-runner.docker.internal/engines/v1",
+        ),
+    ],
+)
+def test_the_model_runner_needs_no_key_and_its_host_can_be_named(env: dict[str, str], address: str) -> None:
+    found = resolved(MINIMAL, "dmr/ai/qwen3", **env)
+    assert (found.base_url, found.key, found.model) == (address, None, "ai/qwen3")
