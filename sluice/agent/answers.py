@@ -44,7 +44,7 @@ async def misfit(answer: str, form: StructuredOutput | None) -> str | None:
 
 def question_of(prompt: Message, config: CacheConfig) -> str | None:
     """What the prompt is looked up by; None when the cache is off, or the prompt holds more than text, or nothing."""
-    if not config.enabled or any(part.type != "text" or part.data for part in prompt.parts):
+    if not config.enabled or any(part.type != "text" or part.data or part.notice for part in prompt.parts):
         return None
     text = prompt.text.strip() if config.trim_spaces else prompt.text
     text = text if config.case_sensitive else text.casefold()

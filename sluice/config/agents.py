@@ -187,13 +187,27 @@ def read_command_groups(ctx: Context, node: Node | None, agents: Collection[str]
 
 
 def _commands(ctx: Context, node: Node, key: str, agents: Collection[str]) -> Commands:
-    found = {name: _command(ctx, name, child, join(key, name)) for name, child in entries(ctx, node, key).items()}
-    for name, command in found.items():
+    found: dict[str, CommandConfig] = {}
+    for path, name, child in _named_commands(ctx, node, key):
+        if name in found:
+            raise ctx.error(child, path, f'there is a command "{name}" before this one')
+        command = found[name] = _command(ctx, name, child, path)
         if command.agent and command.agent not in agents:
-            place = entries(ctx, entries(ctx, node, key)[name], key)["agent"]
+            place = entries(ctx, child, path)["agent"]
             near = did_you_mean(command.agent, agents)
-            raise ctx.error(place, join(join(key, name), "agent"), f'unknown agent "{command.agent}"{near}')
+            raise ctx.error(place, join(path, "agent"), f'unknown agent "{command.agent}"{near}')
     return MappingProxyType(found)
+
+
+def _named_commands(ctx: Context, node: Node, key: str) -> list[tuple[str, str, Node]]:
+    """Path, name and value of each command: of a mapping, or of a list of mappings."""
+    if not isinstance(node.value, list):
+        return [(join(key, name), name, child) for name, child in entries(ctx, node, key).items()]
+    return [
+        (join(path, name), name, child)
+        for path, item in items(ctx, node, key)
+        for name, child in entries(ctx, item, path).items()
+    ]
 
 
 def _command(ctx: Context, name: str, node: Node, key: str) -> CommandConfig:

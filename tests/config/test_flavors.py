@@ -7,6 +7,7 @@ import pytest
 from sluice.config.errors import ConfigError
 from sluice.config.load import loads
 from sluice.config.schema import AgentFile
+from tests.support.wire import spawned
 
 BASE = """\
 agents:
@@ -92,3 +93,25 @@ def test_a_file_without_flavors_says_so() -> None:
     with pytest.raises(ConfigError) as caught:
         flavored("x", text="agents: {root: {model: auto}}")
     assert caught.value.message == 'unknown flavor "x"; the file has none'
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("config-file.flavors.patches")
+async def test_flavors_are_asked_for_on_the_command_line_or_in_the_environment(tmp_path: Path) -> None:
+    path = tmp_path / "agent.yaml"
+    (tmp_path / "script.yaml").write_text("turns: [{text: from the script}]")
+    path.write_text(
+        "agents: {root: {model: anthropic/x}}\nflavors:\n  half: {agents: {root: {model: m}}}\n"
+        "  rest: {models: {m: {provider: scripted, model: s, provider_opts: {script: script.yaml}}}}\n"
+    )
+    for arguments, environment in ((("--flavor=half", "--flavor=rest"), {}), ((), {"SLUICE_FLAVOR": "half,rest"})):
+        database = tmp_path / f"{len(arguments)}.db"
+        async with spawned(path, database, *arguments, environment=environment) as server:
+            await server.client.initialize()
+            session = await server.client.new(tmp_path)
+            await server.client.prompt(session, "hi")
+            assert server.client.text() == "from the script"
+    async with spawned(path, tmp_path / "x.db", "--flavor=hlaf") as server:
+        error = await server.client.error("initialize", protocolVersion=1, clientCapabilities={})
+        assert (error["data"]["line"], error["data"]["key"]) == (2, "flavors")
+        assert error["data"]["error"] == 'unknown flavor "hlaf"; did you mean "half"?'
