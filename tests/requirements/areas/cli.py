@@ -19,7 +19,6 @@ AREA = area(
         "cli.diagrams.command": "The diagrams are written, and checked for drift.",
     },
     deferred={
-        "cli.serve-acp.team-file": "command line: no test carries it yet",
         "cli.serve-acp.registry-ref": "command line: no test carries it yet",
         "cli.serve-acp.runtime-flags": "command line: no test carries it yet",
         "cli.docs.reference": "command line: no test carries it yet",

@@ -36,11 +36,8 @@ AREA = area(
         "config-file.agents.safety": "agent file: no test carries it yet",
         "config-file.agents.context-extras": "agent file: no test carries it yet",
         "config-file.agents.limits": "agent file: no test carries it yet",
-        "config-file.agents.structured-output": "agent file: no test carries it yet",
-        "config-file.agents.cache": "agent file: no test carries it yet",
         "config-file.permissions.user-level": "agent file: no test carries it yet",
         "config-file.agents.harness": "agent file: no test carries it yet",
         "config-file.budget.limits": "agent file: no test carries it yet",
-        "config-file.flavors.patches": "agent file: no test carries it yet",
     },
 )

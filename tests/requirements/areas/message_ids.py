@@ -24,8 +24,4 @@ AREA = area(
         "message-ids.tool-name.no-carrier": "No private key carries the name.",
         "message-ids.tool-name.replay-no-arguments": "A replayed name brings nothing else back.",
     },
-    deferred={
-        "message-ids.cache.hit-identified": "agent file: there is no response cache yet",
-        "message-ids.cache.xml-tool-miss": "agent file: there is no response cache yet",
-    },
 )

@@ -31,13 +31,9 @@ AREA = area(
         "models.stream.idle-timeout": "A silent stream is given up.",
     },
     deferred={
-        "models.ref.alloy": "models: no test carries it yet",
-        "models.ref.first-available": "models: no test carries it yet",
         "models.providers.openai-responses": "models: no test carries it yet",
         "models.providers.anthropic": "models: no test carries it yet",
         "models.providers.gemini": "models: no test carries it yet",
         "models.gateway.replaces-endpoints": "models: no test carries it yet",
-        "models.fallback.next-model": "models: no test carries it yet",
-        "models.fallback.visible-in-stream": "models: no test carries it yet",
     },
 )
