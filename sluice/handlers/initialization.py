@@ -9,11 +9,11 @@ import anyio.to_thread
 
 from sluice import __version__, acp
 from sluice.acp.validation import decode_params
-from sluice.handlers.answers import AUTH_METHOD_ID
+from sluice.handlers.answers import AUTH_METHOD_ID, refused
 from sluice.handlers.connection import Connection
 from sluice.handlers.joint import Joint
 from sluice.handlers.table import warm_up
-from sluice.wire.errors import BackendError
+from sluice.machines import Refusal
 from sluice.wire.peer import IncomingRequest
 
 __all__ = ["CAPABILITIES", "PROTOCOL_VERSION", "advertised", "initialize"]
@@ -88,8 +88,11 @@ async def _check(connection: Connection, work: Joint) -> object:
             event = "credentials_missing" if await connection.assembly.check() else "credentials_found"
         except Exception as failed:
             error = failed
-    if event == "initialize_failed":
-        work.error = error or BackendError("The agent is shutting down")
+    if connection.initialize_scope.cancel_called:
+        # Overtaken by the shutdown: what was found all the same changes nothing, and nobody is told that it holds.
+        work.error = refused(Refusal("shutting_down", -32600))
+    elif error is not None:
+        work.error = error
     work.result = _response(connection)
     work.settle()
     connection.initialized(event)

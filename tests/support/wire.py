@@ -29,6 +29,9 @@ from tests.support.lines import LineChecker
 BOUND = 10.0
 """Seconds after which a wait counts as hung. No test's outcome depends on it otherwise."""
 
+TAKEN: set[tuple[str, str, str, str]] = set()
+"""Every row (machine, event, source, target) that a server in this process has taken, over all tests of the run."""
+
 Json = dict[str, Any]
 Match = Callable[[Json], bool]
 Responder = Callable[[Json], Json | None]
@@ -259,10 +262,15 @@ async def serving(
     """Serve an agent file in memory; leaving the block ends the input and joins the server."""
     mine, theirs = MemoryTransport.pair()
     transitions: list[Transition] = []
+
+    def record(step: Transition) -> None:
+        transitions.append(step)
+        TAKEN.add((step.machine, step.event, step.source, step.target))
+
     read = environment or (lambda: Environment.read({"PATH": os.environ["PATH"]}, (), None))
     policy = AddressPolicy(networks(allow))
     assembly = Assembly(Options(file, database, read, busy_timeout, capabilities, policy))
-    connection = Connection(Peer(theirs), assembly, REQUESTS, NOTIFICATIONS, transitions.append)
+    connection = Connection(Peer(theirs), assembly, REQUESTS, NOTIFICATIONS, record)
     server = Server(Client(mine), connection, transitions)
 
     async def serve() -> None:
