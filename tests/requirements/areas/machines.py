@@ -32,6 +32,5 @@ AREA = area(
     },
     deferred={
         "machines.table.codes-match-wire": "machines: no test carries it yet",
-        "machines.tests.recorded-paths": "machines: no test carries it yet",
     },
 )
