@@ -41,13 +41,15 @@ _KINDS = {
 class Context:
     """What one load shares: the file's name, where variables come from, and the warnings so far.
 
-    `newest` is the newest version of the format that is known here, None for a file without versions.
+    `newest` is the newest version of the format that is known here, None for a file without versions. `mcps` holds the
+    options of the named MCP servers once they are read.
     """
 
     file: str
     env: Environ
     newest: int | None = None
     warnings: list[ConfigWarning] = field(default_factory=list)
+    mcps: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def error(self, node: Node, key: str, message: str) -> ConfigError:
         """An error at a value."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sluice.config.schema import PathEntry, PostEditCommand
+from sluice.config.schema import Lifecycle, PathEntry, PostEditCommand, RemoteMcp, Text
 
 __all__ = [
     "KNOWN_NOT_BUILT",
@@ -34,6 +34,15 @@ TOOLSET_OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "post_edit": tuple[PostEditCommand, ...],
     },
     "shell": {"env": dict[str, str], "sudo_askpass": bool},
+    "mcp": {
+        "command": Text,
+        "args": tuple[str, ...],
+        "env": dict[str, str],
+        "working_dir": Text,
+        "remote": RemoteMcp,
+        "ref": Text,
+        "lifecycle": Lifecycle,
+    },
     "think": {},
     "todo": {"shared": bool},
 }
@@ -41,7 +50,6 @@ TOOLSET_OPTIONS: Mapping[str, Mapping[str, Any]] = {
 
 KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
     "": {
-        "mcps": "named MCP servers",
         "rag": "named retrieval sources",
         "skills": "named groups of skills",
         "budget": "a ceiling for the whole run",
@@ -94,6 +102,12 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
         "toon": "compact tool results",
         "lifecycle": "supervision of the toolset",
     },
+    "toolsets.mcp": {
+        "defer": "tools that are found by searching",
+        "model": "another model after a tool",
+        "toon": "compact tool results",
+        "version": "which version to install",
+    },
     "toolsets.shell": {"sudo_askpass": "asking for a password"},
     "toolset types": {
         "a2a": "agents over A2A",
@@ -104,7 +118,6 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
         "fetch": "reading web pages",
         "git": "reading a Git repository",
         "lsp": "language servers",
-        "mcp": "MCP servers",
         "mcp_catalog": "MCP servers from a catalog",
         "memory": "a lasting memory",
         "model_picker": "changing the model",

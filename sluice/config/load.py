@@ -19,7 +19,7 @@ from sluice.config.keys import KNOWN_NOT_BUILT, NEWEST_VERSION
 from sluice.config.migrate import migrate
 from sluice.config.schema import AgentFile, Metadata, PermissionRules, RuntimeConfig
 from sluice.config.suggest import nearest
-from sluice.config.toolsets import read_named_toolsets
+from sluice.config.toolsets import read_mcps, read_named_toolsets
 from sluice.config.tree import Node, parse
 
 __all__ = ["MAX_FILE_BYTES", "TOP_SHAPE", "ConfigError", "ConfigWarning", "load", "loads"]
@@ -35,6 +35,7 @@ TOP_SHAPE: Shape = {
     "providers": Node,
     "permissions": PermissionRules,
     "runtime": Node,
+    "mcps": Node,
     "toolsets": Node,
     "commands": Node,
     "flavors": Node,
@@ -80,6 +81,7 @@ def loads(text: str, path: Path, env: Environ, flavors: Sequence[str] = ()) -> A
     if "agents" not in top:
         raise ConfigError(ctx.file, None, "agents", "at least one agent is needed")
     catalog = read_catalog(ctx, top.get("models"), top.get("providers"))
+    read_mcps(ctx, top.get("mcps"))
     toolsets = read_named_toolsets(ctx, top.get("toolsets"))
     names = agent_names(ctx, top["agents"])
     commands = read_command_groups(ctx, top.get("commands"), names)

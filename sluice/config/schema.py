@@ -19,11 +19,13 @@ __all__ = [
     "EXPAND",
     "AgentConfig",
     "AgentFile",
+    "Backoff",
     "CacheConfig",
     "Capabilities",
     "CommandConfig",
     "Cost",
     "FallbackConfig",
+    "Lifecycle",
     "Metadata",
     "ModelConfig",
     "PathEntry",
@@ -31,6 +33,7 @@ __all__ = [
     "PostEditCommand",
     "ProviderConfig",
     "Reference",
+    "RemoteMcp",
     "RuntimeConfig",
     "SafetyMode",
     "StructuredOutput",
@@ -71,6 +74,7 @@ PathEntry = Annotated[str, Meta(min_length=1, extra={EXPAND: "path"})]
 Text = Annotated[str, Meta(min_length=1)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 Positive = Annotated[int, Meta(ge=1, le=2**53)]
+Duration = Annotated[str, Meta(pattern=r"^[0-9]+(\.[0-9]+)?(ms|s|m|h)$")]
 Dollars = Annotated[float, Meta(ge=0)]
 Share = Annotated[float, Meta(gt=0, le=1)]
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
@@ -143,6 +147,39 @@ class ToolsetConfig:
     instruction: str | None = None
     options: Mapping[str, Any] = field(default_factory=_nothing, repr=False)
     line: int = 0
+
+
+@dataclass(frozen=True)
+class RemoteMcp:
+    """An MCP server over HTTP. `headers` are sent literally once `${env.X}` is put in; `oauth` is not built yet."""
+
+    url: Text
+    transport_type: Literal["streamable", "sse"] = "streamable"
+    headers: Mapping[str, str] = field(default_factory=_nothing, repr=False)
+    oauth: Mapping[str, Any] = field(default_factory=_nothing, repr=False)
+
+
+@dataclass(frozen=True)
+class Backoff:
+    """Waits between restarts, as durations; each is `multiplier` times the one before, up to `max`."""
+
+    initial: Duration = "1s"
+    max: Duration = "32s"
+    multiplier: Annotated[float, Meta(ge=1)] = 2.0
+    jitter: Annotated[float, Meta(ge=0, le=1)] = 0.0
+
+
+@dataclass(frozen=True)
+class Lifecycle:
+    """How an MCP server is supervised; None = as the profile says."""
+
+    profile: Literal["resilient", "strict", "best-effort"] = "resilient"
+    restart: bool | None = None
+    max_restarts: Count = 5
+    backoff: Backoff = field(default_factory=Backoff)
+    required: bool | None = None
+    startup_timeout: Duration | None = None
+    call_timeout: Duration | None = None
 
 
 @dataclass(frozen=True)

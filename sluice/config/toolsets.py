@@ -12,7 +12,7 @@ from sluice.config.schema import Text, ToolsetConfig
 from sluice.config.suggest import did_you_mean
 from sluice.config.tree import Node
 
-__all__ = ["COMMON_SHAPE", "read_named_toolsets", "read_toolsets"]
+__all__ = ["COMMON_SHAPE", "read_mcps", "read_named_toolsets", "read_toolsets"]
 
 COMMON_SHAPE: Shape = {**shape(ToolsetConfig, drop=("options",)), "name": str}
 
@@ -62,10 +62,43 @@ def _toolset(ctx: Context, node: Node, key: str) -> ToolsetConfig | None:
     options = TOOLSET_OPTIONS[type_]
     own_scope = f"toolsets.{type_}"
     scopes = ("toolsets.*", own_scope) if own_scope in KNOWN_NOT_BUILT else ("toolsets.*",)
+    if type_ == "mcp":
+        scopes = (own_scope,)  # of those for any toolset, it has the life cycle
     values = decode(ctx, node, key, {**COMMON_SHAPE, **options}, scopes)
     common = {name: value for name, value in values.items() if name in COMMON_SHAPE}
     chosen = {name: _plain(value) for name, value in values.items() if name in options}
+    if type_ == "mcp":
+        common.setdefault("name", chosen.get("ref", ""))
+        chosen = _mcp(ctx, node, key, chosen)
     return ToolsetConfig(**common, options=MappingProxyType(chosen), line=node.line)
+
+
+def read_mcps(ctx: Context, node: Node | None) -> None:
+    """The top level's `mcps`: name -> the options of an MCP server, kept in the context for `ref`.
+
+    Raises:
+        ConfigError: a key or a value is wrong.
+    """
+    keys = {name: kind for name, kind in TOOLSET_OPTIONS["mcp"].items() if name != "ref"}
+    for name, child in entries(ctx, node, "mcps").items() if node is not None else ():
+        key = join("mcps", name)
+        ctx.mcps[name] = _mcp(ctx, child, key, decode(ctx, child, key, keys, ("toolsets.mcp",)))
+
+
+def _mcp(ctx: Context, node: Node, key: str, chosen: dict[str, Any]) -> dict[str, Any]:
+    """The options of one MCP server, those of what it refers to under its own."""
+    ways = [way for way in ("command", "remote", "ref") if way in chosen]
+    if len(ways) != 1:
+        raise ctx.error(node, key, "an MCP server needs exactly one of command, remote and ref")
+    if "remote" in chosen and chosen["remote"].oauth:
+        ctx.not_built(node, join(key, "remote.oauth"))
+    if ways != ["ref"]:
+        return chosen
+    name = chosen.pop("ref")
+    if name not in ctx.mcps:
+        place = entries(ctx, node, key)["ref"]
+        raise ctx.error(place, join(key, "ref"), f'unknown MCP server "{name}"{did_you_mean(name, ctx.mcps)}')
+    return {**ctx.mcps[name], **chosen}
 
 
 def _plain(value: Any) -> Any:

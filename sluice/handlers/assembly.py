@@ -23,6 +23,8 @@ from sluice.handlers.answers import wire_error
 from sluice.wire.errors import BackendError
 
 if TYPE_CHECKING:
+    from anyio.abc import TaskGroup
+
     from sluice.acp import AgentCapabilities
     from sluice.agent.permissions import Rules
     from sluice.agent.ports import Elicitation, Files, Model, Terminal, Toolset
@@ -30,10 +32,12 @@ if TYPE_CHECKING:
     from sluice.config.environment import Environment
     from sluice.config.errors import ConfigError
     from sluice.config.schema import AgentConfig, AgentFile, ThinkingBudget
+    from sluice.machines import Transition
+    from sluice.mcp.supervised import SupervisedToolset
     from sluice.outbound import AddressPolicy
     from sluice.persistence.store import Store
 
-__all__ = ["Assembly", "Built", "ClientSide", "MissingCredentials", "Options"]
+__all__ = ["Assembly", "Built", "ClientSide", "MissingCredentials", "Options", "Owner"]
 
 log = logging.getLogger(__name__)
 
@@ -71,12 +75,27 @@ class MissingCredentials(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Owner:
+    """Who owns what a team starts in the background, such as configured MCP servers.
+
+    `key` names the session in records; `on_change` is called when tools have changed; `started` gets what must be
+    stopped before `tasks` ends.
+    """
+
+    tasks: TaskGroup
+    key: str
+    started: list[SupervisedToolset]
+    on_change: Callable[[], None] | None = None
+    record: Callable[[Transition], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ClientSide:
     """What a session's tools use at its client; None for what the client does not offer.
 
     With `files` the four text tools of the file toolset work on the client's files, as far as `can_read` and
     `can_write` say, or are not offered; they never fall back to the host's (client-fs.gate.table). Without `files`,
-    as in a session that has no client, they work on the host.
+    as in a session that has no client, they work on the host. Without an `owner` nothing can run in the background.
     """
 
     files: Files | None = None
@@ -84,6 +103,7 @@ class ClientSide:
     can_write: bool = True
     terminal: Terminal | None = None
     elicitation: Elicitation | None = None
+    owner: Owner | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +293,7 @@ class Assembly:
         from sluice.agent.ports import ToolFailure
         from sluice.agent.team import Team
         from sluice.config.models import selectable
+        from sluice.handlers.mcp_servers import configured_server
         from sluice.tools import ToolsetSetup, build
 
         if missing := self._missing(file):
@@ -291,7 +312,12 @@ class Assembly:
         agents = {}
         for name, config in file.agents.items():
             try:
-                toolsets = [build(toolset, setup=setup) for toolset in config.toolsets]
+                toolsets = [
+                    configured_server(toolset, setup, client)
+                    if toolset.type == "mcp"
+                    else build(toolset, setup=setup)
+                    for toolset in config.toolsets
+                ]
             except ToolFailure as error:
                 raise BackendError("A toolset is not usable", {"agent": name, "error": str(error)}) from error
             agents[name] = self._agent(file, config, toolsets, overrides.get(name, ""))

@@ -12,6 +12,9 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
+
+import anyio
 
 from sluice.agent.attempts import new_id
 from sluice.agent.books import Books, usages
@@ -19,9 +22,9 @@ from sluice.agent.conversation import Conversation
 from sluice.agent.events import Event, TextDelta, ToolChanged
 from sluice.agent.loop import Ports, Run
 from sluice.agent.permissions import Approval
-from sluice.agent.ports import ApprovalAnswer, ApprovalRequest, Tool
+from sluice.agent.ports import ApprovalAnswer, ApprovalRequest, Tool, ToolFailure
 from sluice.config.schema import AgentConfig, AgentFile
-from sluice.handlers.assembly import Assembly, Built, MissingCredentials
+from sluice.handlers.assembly import Assembly, Built, ClientSide, MissingCredentials, Owner
 from sluice.persistence.records import Item, Message, Part, SessionRecord
 from sluice.persistence.store import Store
 from sluice.wire.cleanup import shielded
@@ -35,6 +38,8 @@ TITLE = "Called over MCP"
 """The title of every session made here; only such sessions can be gone on with."""
 
 NO_ANSWER = "The agent gave no answer."
+
+T = TypeVar("T")
 
 Progress = Callable[[str], Awaitable[None]]
 
@@ -131,18 +136,15 @@ class Calls:
         stat = Path(self.assembly.options.agent_file).stat()
         key = (agent, stat.st_mtime_ns, stat.st_size)
         if key not in self._hints:
+
+            async def look(built: Built) -> Hints:
+                return Hints.of(built.team.agent.tools.values())
+
             try:
-                built = await self._team(agent)
-            except CallFailed:
+                self._hints[key] = await self._with_team(agent, "hints", look)
+            except (CallFailed, ToolFailure) as failure:
+                log.warning("the tools of agent %s are not known: %s", agent, failure)
                 return Hints()  # whoever calls it is told why
-            try:
-                await built.team.start()
-                self._hints[key] = Hints.of(built.team.agent.tools.values())
-            except Exception:
-                log.warning("the tools of agent %s could not be started", agent, exc_info=True)
-                return Hints()
-            finally:
-                await self._stop(built)
         return self._hints[key]
 
     async def call(self, wanted: AgentCall, progress: Progress) -> Reply:
@@ -165,16 +167,37 @@ class Calls:
     async def _call(self, wanted: AgentCall, session: str, progress: Progress) -> Reply:
         store = await self.assembly.store()
         record, items = await _opened(store, wanted, session)
-        built = await self._team(wanted.agent)
-        try:
-            await built.team.start()
-            return await self._turn(store, Stored(record, items), built, Turn(wanted.message, progress))
-        finally:
-            await self._stop(built)
 
-    async def _team(self, agent: str) -> Built:
+        async def turn(built: Built) -> Reply:
+            return await self._turn(store, Stored(record, items), built, Turn(wanted.message, progress))
+
         try:
-            built = await self.assembly.team(str(Path.cwd()), ())
+            return await self._with_team(wanted.agent, session, turn)
+        except ToolFailure as failure:
+            raise CallFailed(str(failure)) from failure
+
+    async def _with_team(self, agent: str, key: str, work: Callable[[Built], Awaitable[T]]) -> T:
+        """Start a team, use it, and stop it whatever happens. Raises what `work` raises, and CallFailed."""
+        done: list[T] = []
+        failure: Exception | None = None
+        async with anyio.create_task_group() as tasks:
+            built: Built | None = None
+            try:
+                built = await self._team(agent, Owner(tasks, key, []))
+                await built.team.start()
+                done.append(await work(built))
+            except Exception as error:  # raised below: the task group would wrap it
+                failure = error
+            finally:
+                if built is not None:
+                    await self._stop(built)
+        if failure is not None:
+            raise failure
+        return done[0]
+
+    async def _team(self, agent: str, owner: Owner) -> Built:
+        try:
+            built = await self.assembly.team(str(Path.cwd()), (), ClientSide(owner=owner))
         except MissingCredentials as missing:
             raise CallFailed(missing.text) from missing
         except RpcError as error:

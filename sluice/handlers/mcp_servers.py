@@ -1,4 +1,4 @@
-"""The MCP servers a client supplies: all of them are set up, or none.
+"""The MCP servers of a session: those a client supplies, set up all or none, and those of the agent file.
 
 Specification page: https://agentclientprotocol.com/protocol/session-setup (MCP servers).
 """
@@ -18,10 +18,15 @@ from sluice.wire.cleanup import shielded
 from sluice.wire.errors import BackendError
 
 if TYPE_CHECKING:
+    from sluice.agent.ports import Toolset
+    from sluice.config.schema import ToolsetConfig
+    from sluice.handlers.assembly import ClientSide
     from sluice.handlers.session import Incarnation
     from sluice.mcp.servers import McpToolset, Spec
+    from sluice.mcp.supervised import SupervisedToolset
+    from sluice.tools import ToolsetSetup
 
-__all__ = ["SETUP_BUDGET", "retire_servers", "start_servers"]
+__all__ = ["SETUP_BUDGET", "configured_server", "retire_servers", "start_servers"]
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +43,7 @@ async def start_servers(live: Incarnation, servers: Sequence[acp.McpServer], cwd
     """
     if not servers:
         return []
+    from sluice.handlers.session_setup import client_side
     from sluice.mcp.servers import McpSetup, McpToolset
 
     specs = [_spec(server) for server in servers]
@@ -51,6 +57,7 @@ async def start_servers(live: Incarnation, servers: Sequence[acp.McpServer], cwd
         taken={name for agent in live.agents() for name in agent.tools},
         policy=live.connection.assembly.addresses,
         on_change=live.offer_tools,
+        elicitation=client_side(live).elicitation,
     )
     started = [
         McpToolset(spec, setup, machines.McpServer(key=f"{live.id}/{spec.name}", record=live.connection.record))
@@ -92,10 +99,37 @@ def _spec(server: acp.McpServer) -> Spec:
     return RemoteSpec(server.name, server.url, isinstance(server, acp.McpServerSse), headers)
 
 
-async def retire_servers(servers: Sequence[McpToolset]) -> None:
+def configured_server(config: ToolsetConfig, setup: ToolsetSetup, client: ClientSide) -> Toolset:
+    """An MCP server of the agent file, not started. It is the operator's: the policy for addresses is for others.
+
+    Raises:
+        ToolFailure: nobody owns what would run in the background.
+    """
+    from sluice.mcp import supervised
+    from sluice.tools import filtered
+
+    owner = client.owner
+    if owner is None:
+        raise ToolFailure("MCP servers cannot be used here")
+    host = supervised.Host(
+        owner.tasks,
+        setup.cwd,
+        setup.env,
+        setup.config_dir,
+        owner.key,
+        on_change=owner.on_change,
+        record=owner.record,
+        elicitation=client.elicitation,
+    )
+    made = supervised.build(config, host)
+    owner.started.append(made)
+    return filtered(made, readonly=config.readonly, instruction=config.instruction)
+
+
+async def retire_servers(servers: Sequence[McpToolset | SupervisedToolset]) -> None:
     """Stop servers side by side; one that cannot be stopped stays in state failed, for the verdicts to see."""
 
-    async def stop(server: McpToolset) -> None:
+    async def stop(server: McpToolset | SupervisedToolset) -> None:
         try:
             await server.stop()
         except Exception:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from sluice.handlers.assembly import Built
     from sluice.handlers.connection import Connection
     from sluice.mcp.servers import McpToolset
+    from sluice.mcp.supervised import SupervisedToolset
 
 __all__ = ["Entry", "Holder", "Incarnation", "Setup"]
 
@@ -64,6 +65,7 @@ class Incarnation:
         workspace: the stored directory, None for a session that was stored without one.
         team: the agents with their models and toolsets; stopped by the owner, also when setup failed half way.
         servers: the client's MCP servers, replaced as a whole by load and resume.
+        supervised: the MCP servers of the agent file; the team stops them again, to hear how that went.
         generation: how many lists of servers this incarnation has had; it tells names of their tools apart.
         assembled: what the session was made from; None until the session is constructed.
         shown_options: the options as the client was told them last.
@@ -85,6 +87,7 @@ class Incarnation:
         self.queued: Holder | None = None
         self.team: Team | None = None
         self.servers: list[McpToolset] = []
+        self.supervised: list[SupervisedToolset] = []
         self.generation = 0
         self.background: list[machines.CompiledBackground] = []
         self.terminals = ClientTerminals(self)
@@ -168,7 +171,7 @@ class Incarnation:
                 await self.stop.wait()
                 # Servers first: a tool call that is stuck in one must not keep its turn from draining.
                 with shielded(None, "a session stops its MCP servers before it joins its turn"):
-                    await retire_servers(self.servers)
+                    await retire_servers([*self.servers, *self.supervised])
             # Leaving the block joins every child.
         if not self.built.is_set():
             self.constructed("not_found")

@@ -6,6 +6,7 @@ before its answer; resume does not. Both replace the client's MCP servers and th
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 import uuid
@@ -22,8 +23,9 @@ from sluice.agent.books import Books, usages
 from sluice.agent.conversation import Conversation
 from sluice.agent.events import UsageChanged
 from sluice.agent.permissions import Approval
+from sluice.agent.ports import ToolFailure
 from sluice.handlers.answers import auth_required, not_found
-from sluice.handlers.assembly import Built, ClientSide, MissingCredentials
+from sluice.handlers.assembly import Built, ClientSide, MissingCredentials, Owner
 from sluice.handlers.connection import Connection
 from sluice.handlers.entry import Entry
 from sluice.handlers.file_system import ClientFiles
@@ -37,10 +39,12 @@ from sluice.handlers.updates import update_of
 from sluice.persistence.records import Item, SessionRecord
 from sluice.persistence.store import Store
 from sluice.wire.cleanup import shielded
-from sluice.wire.errors import InvalidParams
+from sluice.wire.errors import BackendError, InvalidParams
 from sluice.wire.peer import IncomingRequest
 
 __all__ = ["load", "new", "resume"]
+
+log = logging.getLogger(__name__)
 
 Reopen = acp.LoadSessionRequest | acp.ResumeSessionRequest
 
@@ -208,7 +212,11 @@ async def make_team(
             connection.fire("credentials_missing")
         raise auth_required(missing.text) from missing
     live.team = built.team
-    await built.team.start()
+    try:
+        await built.team.start()
+    except ToolFailure as failure:
+        log.error("session %s: %s", live.id, failure)
+        raise BackendError("A toolset could not be started", {"error": str(failure)}) from failure
     return built
 
 
@@ -221,6 +229,7 @@ def client_side(live: Incarnation) -> ClientSide:
         can_read=offered.fs_read,
         can_write=offered.fs_write,
         terminal=live.terminals if offered.terminal else None,
+        owner=Owner(live.tasks, live.id, live.supervised, live.offer_tools, connection.record),
     )
 
 

@@ -7,15 +7,12 @@ everyone else only calls (requirements `client-mcp.stdio.*`, `client-mcp.life.*`
 from __future__ import annotations
 
 import logging
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
-from anyio.abc import TaskGroup
 
 from sluice.agent.ports import Tool, ToolContext, ToolFailure, ToolResult, ToolSpec
 from sluice.machines import McpServer
@@ -31,92 +28,19 @@ from sluice.mcp.client import (
 )
 from sluice.mcp.names import alias
 from sluice.mcp.results import to_result
+from sluice.mcp.specs import SETUP_SECONDS, Link, McpSetup, RemoteSpec, ServerSpec, Spec
 from sluice.mcp.stdio import POLITE_SECONDS, Launch, StdioServer
-from sluice.outbound import AddressPolicy, Resolver
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
     from mcp.client import Client
     from mcp.types import Tool as McpTool
 
 __all__ = ["JOIN_SECONDS", "SETUP_SECONDS", "McpSetup", "McpToolset", "RemoteSpec", "ServerSpec", "Spec"]
 
-SETUP_SECONDS = 30.0
-"""How long connecting and listing may take, in seconds (requirement `client-mcp.setup.thirty-seconds`)."""
-
 JOIN_SECONDS = 2.0
 """How long the calls of a server that is being stopped may take to end once cancelled, in seconds."""
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class ServerSpec:
-    """A stdio server as it was given: values are literal, of equal names in `env` the last one counts."""
-
-    name: str
-    command: str
-    args: tuple[str, ...] = ()
-    env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-
-
-@dataclass(frozen=True)
-class RemoteSpec:
-    """A server over HTTP as it was given: Streamable HTTP, or with `sse` the older HTTP+SSE; headers are literal."""
-
-    name: str
-    url: str = field(repr=False)
-    sse: bool = False
-    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-
-
-Spec = ServerSpec | RemoteSpec
-
-
-@dataclass(frozen=True)
-class McpSetup:
-    """The session a server works for.
-
-    Attributes:
-        tasks: where the owner task lives; it must outlive `stop`.
-        cwd: the directory the process runs in, absolute.
-        env: the whole environment before the server's own entries.
-        budget: seconds for `start`.
-        generation: how many server lists the session had before; names of tools differ between generations.
-        taken: names of tools in use. Servers of one list share the set and add theirs.
-        policy: which addresses may be reached; None for servers that the operator has configured.
-        resolver: how names are looked up under the policy; None for the system's way.
-        on_change: called when the tools of a ready server have changed.
-        call_timeout: seconds that a call may go on without progress; infinite for no limit.
-    """
-
-    tasks: TaskGroup
-    cwd: str
-    env: Mapping[str, str] = field(repr=False)
-    budget: float = SETUP_SECONDS
-    generation: int = 0
-    taken: set[str] = field(default_factory=set)
-    policy: AddressPolicy | None = field(default_factory=AddressPolicy)
-    resolver: Resolver | None = field(default=None, repr=False)
-    on_change: Callable[[], None] | None = field(default=None, repr=False)
-    call_timeout: float = math.inf
-
-
-class Link(Protocol):
-    """One connection to a server; what `StdioServer` and `RemoteServer` have in common."""
-
-    polite: float
-    gone: bool
-
-    @property
-    def problem(self) -> str:
-        """What went wrong on the connection, "" when nothing did or nothing can be told apart."""
-        ...
-
-    def connect(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
-        """The two message streams of a client; leaving ends everything."""
-        ...
 
 
 class McpToolset:
@@ -142,7 +66,7 @@ class McpToolset:
         self._end = anyio.Event()  # the owner is to leave
         self._done = anyio.Event()  # there is no owner, or it has left
         self._done.set()
-        self._calls: dict[anyio.CancelScope, anyio.Event] = {}
+        self._calls: dict[anyio.CancelScope, tuple[anyio.Event, ToolContext]] = {}
 
     @property
     def instruction(self) -> str:
@@ -198,7 +122,7 @@ class McpToolset:
         self.retire()
         with anyio.CancelScope(shield=True):
             with anyio.move_on_after(JOIN_SECONDS):
-                for ended in tuple(self._calls.values()):
+                for ended, _context in tuple(self._calls.values()):
                     await ended.wait()
             self._end.set()
             if not self._settled.is_set():
@@ -237,7 +161,7 @@ class McpToolset:
 
         link = self._link()
         try:
-            async with Client(link.connect(), mode=mode, cache=None, message_handler=self._heard) as client:
+            async with Client(link.connect(), mode=mode, cache=None, **self._callbacks()) as client:
                 link.polite = POLITE_SECONDS
                 self._take(await list_tools(client))
                 self._client = client
@@ -271,6 +195,8 @@ class McpToolset:
         if self.machine.state == "ready":
             _log.warning("MCP server %s has ended", self.spec.name)
             self.machine.fire("lost")
+            if self._setup.on_lost is not None:
+                self._setup.on_lost()
         if self._client is not None:
             self._end.set()
 
@@ -290,6 +216,20 @@ class McpToolset:
         if isinstance(self.spec, RemoteSpec):
             text = scrubbed(text, secrets_of(self.spec.url, self.spec.headers))
         return text
+
+    def _callbacks(self) -> dict[str, Any]:
+        """What the server may ask and tell: sampling and roots are not offered, so the library refuses them."""
+        asker = self._setup.elicitation
+        if asker is None:
+            return {"message_handler": self._heard}
+        from sluice.mcp.elicitation import callback
+
+        return {"message_handler": self._heard, "elicitation_callback": callback(asker, self._owner)}
+
+    def _owner(self) -> ToolContext | None:
+        """The one call that runs, which a question can belong to; None when there is not exactly one."""
+        running = [context for _ended, context in self._calls.values()]
+        return running[0] if len(running) == 1 else None
 
     # --- changes of the list
 
@@ -363,7 +303,7 @@ class McpToolset:
                 scope.deadline = anyio.current_time() + limit  # who makes progress is not hanging
 
             await alive(0, None, None)
-            self._calls[scope] = ended
+            self._calls[scope] = (ended, context)
             try:
                 return to_result(await client.call_tool(name, dict(arguments), progress_callback=alive))
             except Exception as error:
@@ -371,6 +311,8 @@ class McpToolset:
             finally:
                 del self._calls[scope]
                 ended.set()
+                if self._setup.elicitation is not None:
+                    self._setup.elicitation.withdraw(context)
         if anyio.current_time() >= scope.deadline:
             raise ToolFailure(f"the MCP server {self.spec.name!r} made no progress for {limit:g} seconds")
         raise ToolFailure(f"the MCP server {self.spec.name!r} was stopped during the call")

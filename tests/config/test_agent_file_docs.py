@@ -33,6 +33,7 @@ SCOPES = {
     "models.*": "A model",
     "providers.*": "A provider",
     "toolsets.*": "Any toolset",
+    "toolsets.mcp": "An `mcp` toolset",
     "toolsets.shell": "A `shell` toolset",
     "toolset types": "Toolset types",
     "providers": "Providers",

@@ -25,6 +25,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from sluice import __version__
+from tests.handlers.test_process import is_running
 from tests.support.model_server import Call as ModelCall
 from tests.support.model_server import ModelServer, Reply, Stall, calls, text
 from tests.support.setup import agent_on, scripted_agent
@@ -314,6 +315,17 @@ async def test_flags_that_do_not_go_together_are_usage_errors(tmp_path: Path) ->
     ):
         run = await anyio.run_process(command(file, *flags), check=False)
         assert run.returncode == 2 and run.stderr.startswith(b"sluice serve mcp: ") and run.stdout == b"", flags
+
+
+async def test_an_agent_with_a_configured_server_uses_it_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    odd = str(Path(__file__).parent.parent / "mcp" / "server_odd.py")
+    pids = tmp_path / "pids"
+    server = {"type": "mcp", "name": "odd", "command": sys.executable, "args": [odd, "plain", str(pids)]}
+    use = {"tool_calls": [{"name": "odd_alpha", "arguments": {}}]}
+    file = scripted_agent(tmp_path, use, {"text": "done"}, agent={"toolsets": [server]})
+    async with over_stdio(file) as client:
+        assert await respond(client, "x") == "done"
+        assert pids.read_text() and not any(is_running(int(pid)) for pid in pids.read_text().split())
 
 
 # --- HTTP

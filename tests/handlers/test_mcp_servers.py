@@ -17,7 +17,7 @@ from tests.mcp.test_servers import until
 from tests.support.model_server import Call as ModelCall
 from tests.support.model_server import ModelServer, calls, text
 from tests.support.setup import agent_on, on_stage
-from tests.support.wire import spawned
+from tests.support.wire import serving, spawned
 
 pytestmark = pytest.mark.anyio
 
@@ -293,3 +293,32 @@ async def test_an_entry_that_breaks_a_rule_is_a_params_error_for_the_whole_call(
             error = await stage.client.error("session/new", cwd=str(stage.cwd), mcpServers=[good, bad])
             assert error["code"] == -32602, bad
         assert not [t for t in stage.server.transitions if t.machine == "mcp"]
+
+
+def configured(script: Path, **more: Any) -> dict[str, Any]:
+    server = {"type": "mcp", "name": "own", "command": sys.executable, "args": [str(script)], **more}
+    return {"toolsets": [server]}
+
+
+@pytest.mark.requirement("tools.mcp.toolset")
+async def test_a_server_of_the_agent_file_serves_its_sessions_and_ends_with_them(tmp_path: Path) -> None:
+    entry = server_entry(tmp_path)
+    agent = configured(Path(entry["args"][0]), tools=["where"], env={"PROBE": "from the file"})
+    async with on_stage(tmp_path, use_tool("own_where"), text("ok"), agent=agent) as stage:
+        await stage.client.prompt(stage.session, "go")
+        assert stage.model.requests[0].tools == ["own_where"]
+        assert f"{stage.cwd} from the file" in stage.model.requests[1].messages[-1]["content"]
+        await stage.client.result("session/close", sessionId=stage.session)
+        moves = [t.target for t in stage.server.transitions if t.machine == "mcp"]
+        assert moves == ["ready", "retiring", "retired"]
+
+
+async def test_a_required_server_of_the_agent_file_fails_the_setup_with_its_name(tmp_path: Path) -> None:
+    agent = {"toolsets": [{"type": "mcp", "name": "own", "command": "/nowhere", "lifecycle": {"profile": "strict"}}]}
+    async with (
+        ModelServer([]) as model,
+        serving(agent_on(tmp_path, model.base_url, agent=agent), tmp_path / "s.db") as server,
+    ):
+        await server.client.initialize()
+        error = await server.client.error("session/new", cwd=str(tmp_path), mcpServers=[])
+        assert error["code"] == -32603 and "'own'" in error["data"]["error"]

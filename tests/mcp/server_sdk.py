@@ -10,8 +10,10 @@ from pathlib import Path
 
 import anyio
 from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
+from pydantic import BaseModel
 
 server = MCPServer("probe", log_level="ERROR")
 
@@ -45,6 +47,19 @@ async def wait(marker: str) -> str:
 def leave_child() -> str:
     """Starts a grandchild that outlives the server and keeps its pipes open."""
     return str(subprocess.Popen(["sleep", "300"]).pid)
+
+
+class Name(BaseModel):
+    """What is asked for."""
+
+    name: str
+
+
+@server.tool()
+async def ask(ctx: Context) -> str:
+    """Asks the person at the client for a name."""
+    answer = await ctx.elicit("Who are you?", Name)
+    return f"{answer.action} {answer.data.name}" if answer.action == "accept" else answer.action
 
 
 @server.tool()

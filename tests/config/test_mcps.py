@@ -1,0 +1,56 @@
+"""MCP servers in the agent file: one of three ways, references, life cycles, and errors that name line and key."""
+
+from pathlib import Path
+
+import pytest
+
+from sluice.config.load import ConfigError, loads
+from sluice.config.schema import AgentFile, RemoteMcp
+
+
+def load(toolset: str, mcps: str = "") -> AgentFile:
+    text = (
+        f"mcps: {{{mcps}}}\nagents:\n  root:\n    model: openai/x\n    toolsets:\n      - {{type: mcp, {toolset}}}\n"
+    )
+    return loads(text, Path("agent.yaml"), {"TOKEN": "t"})
+
+
+@pytest.mark.requirement("tools.mcp.toolset")
+def test_a_reference_takes_what_the_named_server_says_and_adds_its_own() -> None:
+    file = load("ref: files, args: [b]", "files: {command: /bin/files, args: [a], env: {K: '${env.TOKEN}'}}")
+    (toolset,) = file.default_agent.toolsets
+    assert toolset.name == "files"
+    assert toolset.options == {"command": "/bin/files", "args": ("b",), "env": {"K": "t"}}
+
+
+def test_a_remote_server_and_its_life_cycle() -> None:
+    file = load("name: n, remote: {url: 'https://h/', headers: {A: '${env.TOKEN}'}}, lifecycle: {profile: strict}")
+    (toolset,) = file.default_agent.toolsets
+    assert toolset.options["remote"] == RemoteMcp("https://h/", headers={"A": "t"})
+    assert toolset.options["lifecycle"].profile == "strict" and file.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("toolset", "words"),
+    [
+        ("name: x", "exactly one of command, remote and ref"),
+        ("command: a, ref: b", "exactly one of command, remote and ref"),
+        ("ref: flies", 'unknown MCP server "flies"; did you mean "files"?'),
+        ("command: a, lifecycle: {profile: bold}", "resilient"),
+        ("command: a, lifecycle: {call_timeout: soon}", "lifecycle.call_timeout"),
+        ("remote: {url: u, transport_type: ws}", "streamable"),
+        ("command: a, comand: b", "unknown key"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_line(toolset: str, words: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        load(toolset, "files: {command: /bin/files}")
+    assert words in str(error.value) and error.value.line == 6
+
+
+def test_what_is_not_built_is_a_warning() -> None:
+    file = load("remote: {url: u, oauth: {clientId: x}}, defer: true")
+    assert [warning.key for warning in file.warnings] == [
+        "agents.root.toolsets[0].defer",
+        "agents.root.toolsets[0].remote.oauth",
+    ]
