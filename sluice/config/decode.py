@@ -41,8 +41,8 @@ _KINDS = {
 class Context:
     """What one load shares: the file's name, where variables come from, and the warnings so far.
 
-    `newest` is the newest version of the format that is known here, None for a file without versions. `mcps` holds the
-    options of the named MCP servers once they are read.
+    `newest` is the newest version of the format that is known here, None for a file without versions. `mcps` holds
+    the options of the named MCP servers once they are read.
     """
 
     file: str
