@@ -86,6 +86,9 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     acp.add_argument("agent_file", metavar="FILE", help="the agent file (YAML)")
     acp.add_argument("--journal", metavar="FILE", help="note every frame and every transition of a machine in FILE")
     acp.add_argument("--journal-bodies", action="store_true", help="keep the frames whole; they hold what was said")
+    acp.add_argument(
+        "--attachable", action="store_true", help="let `serve mcp --attach` of the same user reach the sessions"
+    )
     acp.set_defaults(command=_serve_acp)
     _add_serve_mcp(protocols)
 
@@ -102,7 +105,7 @@ def _add_serve_mcp(protocols: argparse._SubParsersAction[argparse.ArgumentParser
         epilog=_VARIABLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    mcp.add_argument("agent_file", metavar="FILE", help="the agent file (YAML)")
+    mcp.add_argument("agent_file", metavar="FILE", nargs="?", help="the agent file (YAML); not with --attach")
     mcp.add_argument("-a", "--agent", metavar="NAME", help="expose this agent only (default: all of the file)")
     mcp.add_argument("--tool-name", metavar="NAME", help="what the tool is called, when one agent is exposed")
     mcp.add_argument(
@@ -123,6 +126,13 @@ def _add_serve_mcp(protocols: argparse._SubParsersAction[argparse.ArgumentParser
         "--safety",
         choices=("strict", "balanced", "restricted", "autonomous"),
         help="the safety mode (default: that of the agent, else of the file, else restricted)",
+    )
+    mcp.add_argument(
+        "--attach",
+        metavar="WHICH",
+        nargs="?",
+        const="",
+        help="expose a session of a running `serve acp --attachable`: process, address or session (default: newest)",
     )
     mcp.set_defaults(command=_serve_mcp)
 

@@ -36,7 +36,8 @@ def serve_acp(options: argparse.Namespace) -> int:
     log_file = Path(options.log_file) if options.log_file else None
     log.set_up(logging.DEBUG if options.debug else logging.WARNING, log_file)
     notes = _journaling(options)  # its path is relative to where the command was started
-    return anyio.run(_serve, transport, make_assembly(options), notes)
+    runs = paths.data_dir(os.environ, options.data_dir) if options.attachable else None
+    return anyio.run(_serve, transport, make_assembly(options), notes, runs)
 
 
 def make_assembly(options: argparse.Namespace) -> Assembly:
@@ -84,12 +85,17 @@ def _journaling(options: argparse.Namespace) -> Journaling | None:
     return Journaling(Journal(Path(options.journal), bodies=options.journal_bodies))
 
 
-async def _serve(transport: Transport, assembly: Assembly, notes: Journaling | None) -> int:
+async def _serve(transport: Transport, assembly: Assembly, notes: Journaling | None, runs: Path | None) -> int:
+    """Serve one client; with `runs`, the data directory, other processes of the same user may attach."""
     peer = Peer(transport, tap=notes.tap if notes else None)
     connection = Connection(peer, assembly, REQUESTS, NOTIFICATIONS, notes.record if notes else None)
     status = 1
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_signals, connection)
+        if runs is not None:
+            from sluice.handlers.attachable import serve_attachable
+
+            tasks.start_soon(serve_attachable, connection, runs.absolute())
         status = await connection.serve()
         tasks.cancel_scope.cancel()
     return status

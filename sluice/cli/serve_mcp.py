@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from sluice.cli.serve_acp import make_assembly
+from sluice.persistence import paths
 from sluice.wire import log, stdio
 
 if TYPE_CHECKING:
@@ -38,6 +39,11 @@ def serve_mcp(options: argparse.Namespace) -> int:
     log.set_up(
         logging.DEBUG if options.debug else logging.WARNING, Path(options.log_file) if options.log_file else None
     )
+    if options.attach is not None:
+        assert transport is not None, "attaching is over standard input and output"
+        from sluice.cli.attach import attach
+
+        return anyio.run(attach, transport, paths.data_dir(os.environ, options.data_dir), options.attach)
     assembly = make_assembly(options)
     if options.http:
         return anyio.run(_over_http, assembly, options)
@@ -55,6 +61,11 @@ def serve_mcp(options: argparse.Namespace) -> int:
 def conflict(options: argparse.Namespace) -> str:
     """What is wrong about the flags as a whole, "" when nothing is."""
     given = [name for name in (*_HTTP_ONLY, "mcp_keepalive") if getattr(options, name)]
+    if options.attach is not None:
+        clashing = (["http"] if options.http else []) + given
+        return f"--attach does not go with {_flag(clashing[0])}" if clashing else ""
+    if options.agent_file is None:
+        return "name an agent file, or attach to a running process with --attach"
     if options.http and options.mcp_keepalive:
         return "--mcp-keepalive works on standard input and output only, not with --http"
     if not options.http and (needing := [name for name in given if name in _HTTP_ONLY]):

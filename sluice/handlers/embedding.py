@@ -29,7 +29,7 @@ from sluice.wire.cleanup import shielded
 from sluice.wire.peer import IncomingRequest, Peer
 from sluice.wire.transport import MemoryTransport
 
-__all__ = ["EmbeddedAgent", "embedded"]
+__all__ = ["EmbeddedAgent", "LocalRequest", "embedded"]
 
 _numbers = count(1)
 
@@ -62,7 +62,7 @@ class EmbeddedAgent:
         params: acp.NewSessionRequest = decode_params(
             "session/new", _json(self._directory if cwd is None else cwd, additional_directories, mcpServers=[])
         )
-        request = _LocalRequest(self._connection, "session/new")
+        request = LocalRequest(self._connection, "session/new")
         construct_new(self._connection, request, params, cwd)
         opened: acp.NewSessionResponse = await request.outcome()
         return opened
@@ -84,7 +84,7 @@ class EmbeddedAgent:
         given = self._directory if cwd is None else cwd
         body = _json(given, additional_directories, sessionId=session_id)
         params: acp.ResumeSessionRequest = decode_params("session/resume", body)
-        request = _LocalRequest(self._connection, "session/resume")
+        request = LocalRequest(self._connection, "session/resume")
         reopen(self._connection, request, "session/resume", params, own)
         opened: acp.ResumeSessionResponse = await request.outcome()
         return opened
@@ -121,13 +121,13 @@ def _json(cwd: str, roots: Sequence[str], **more: Any) -> bytes:
     return json.dumps({"cwd": cwd, "additionalDirectories": list(roots), **more}).encode()
 
 
-class _LocalRequest(IncomingRequest):
+class LocalRequest(IncomingRequest):
     """A request of this process: it has no line, and its answer goes to the caller."""
 
-    def __init__(self, connection: Connection, method: str) -> None:
+    def __init__(self, connection: Connection, method: str, params: bytes = b"") -> None:
         self.id = b'"local-%d"' % next(_numbers)
         self.method = method
-        self.params = b""
+        self.params = params
         self.on_cancel = None
         self._connection = connection
         self._result: Any = None
@@ -136,15 +136,18 @@ class _LocalRequest(IncomingRequest):
 
     @property
     def answered(self) -> bool:
+        """Whether it has its answer."""
         return self._done.is_set()
 
     def answer(self, result: Any, then: Sequence[tuple[str, Any]] = ()) -> None:
+        """Take the result; what follows it goes to the client."""
         self._result = result
         self._done.set()
         for method, params in then:
             self._connection.peer.post(method, params)
 
     def fail(self, error: BaseException) -> None:
+        """Take the failure."""
         self._error = error
         self._done.set()
 

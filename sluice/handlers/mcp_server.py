@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp.types as types
@@ -27,21 +27,27 @@ from mcp.types import jsonrpc_message_adapter
 
 from sluice import __version__
 from sluice.config.schema import AgentConfig
-from sluice.handlers.mcp_calls import AgentCall, CallFailed, Calls
+from sluice.handlers.mcp_calls import NO_ANSWER, AgentCall, CallFailed, Calls
+from sluice.wire.errors import RpcError
 from sluice.wire.lines import LineSplitter, Oversized
 from sluice.wire.transport import Transport
 
-__all__ = ["SESSION_KEY", "AgentServer", "Exposed", "serve_stdio"]
+if TYPE_CHECKING:
+    from sluice.handlers.attachable import AttachedSession
+
+__all__ = ["SESSION_KEY", "AgentServer", "AttachedServer", "Exposed", "serve_stdio"]
 
 log = logging.getLogger(__name__)
 
 SESSION_KEY = "sluice/session"
 """Where a result's `_meta` has the id to go on with."""
 
+MESSAGE = {"type": "string", "description": "What to tell the agent."}
+
 INPUT = {
     "type": "object",
     "properties": {
-        "message": {"type": "string", "description": "What to tell the agent."},
+        "message": MESSAGE,
         "session": {
             "type": "string",
             "description": f"Go on with an earlier call: the id in `_meta` of its result, under `{SESSION_KEY}`.",
@@ -155,12 +161,65 @@ class AgentServer(Server[Any]):
             reply = await self._calls.call(wanted, progress)
         except CallFailed as failed:
             return types.CallToolResult(content=[types.TextContent(text=str(failed))], is_error=True)
-        answer = {"response": reply.response}
-        return types.CallToolResult(
-            content=[types.TextContent(text=json.dumps(answer, ensure_ascii=False, separators=(",", ":")))],
-            structured_content=answer,
-            _meta={SESSION_KEY: reply.session},
+        return _answered(reply.response, **{SESSION_KEY: reply.session})
+
+
+class AttachedServer(Server[Any]):
+    """An MCP server with two tools on one session of a running editor: send a message, and read what was said."""
+
+    def __init__(self, session: AttachedSession) -> None:
+        self._session = session
+        super().__init__(
+            "sluice",
+            title="Sluice (attached)",
+            version=__version__,
+            instructions=f"Attached to the session {session.id} of a running editor.",
+            on_list_tools=self._list,
+            on_call_tool=self._call,
         )
+
+    async def _list(self, ctx: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        send = {**INPUT, "properties": {"message": MESSAGE}}
+        nothing = {"type": "object", "properties": {}, "additionalProperties": False}
+        reads = types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+        tools = [
+            types.Tool(
+                name="send",
+                description="Send a message to the session and wait for the answer.",
+                input_schema=send,
+                output_schema=OUTPUT,
+            ),
+            types.Tool(
+                name="transcript",
+                description="What was said in the session so far.",
+                input_schema=nothing,
+                annotations=reads,
+            ),
+        ]
+        return types.ListToolsResult(tools=tools)
+
+    async def _call(self, ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        try:
+            if params.name == "transcript":
+                return types.CallToolResult(content=[types.TextContent(text=self._session.transcript())])
+            if params.name == "send":
+                said = await self._session.send(_wanted("", params.arguments or {}).message)
+                return _answered(said or NO_ANSWER)
+        except (CallFailed, LookupError) as failed:
+            return types.CallToolResult(content=[types.TextContent(text=str(failed))], is_error=True)
+        except RpcError as refused:
+            return types.CallToolResult(content=[types.TextContent(text=refused.message)], is_error=True)
+        raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:100]}")
+
+
+def _answered(response: str, **meta: Any) -> types.CallToolResult:
+    """The answer as structured content, and the same as text."""
+    answer = {"response": response}
+    text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+    content: list[types.ContentBlock] = [types.TextContent(text=text)]
+    if not meta:
+        return types.CallToolResult(content=content, structured_content=answer)
+    return types.CallToolResult(content=content, structured_content=answer, _meta=meta)
 
 
 def _wanted(agent: str, arguments: Mapping[str, Any]) -> AgentCall:

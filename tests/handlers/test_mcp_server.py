@@ -301,7 +301,9 @@ async def test_a_client_that_answers_no_ping_counts_as_gone(tmp_path: Path) -> N
     assert b'"method": "ping"' in said
 
 
-@pytest.mark.requirement("serve-mcp.flags.http-only", "serve-mcp.flags.keepalive-stdio-only")
+@pytest.mark.requirement(
+    "serve-mcp.flags.http-only", "serve-mcp.flags.keepalive-stdio-only", "serve-mcp.attach.conflicts"
+)
 async def test_flags_that_do_not_go_together_are_usage_errors(tmp_path: Path) -> None:
     file = scripted_agent(tmp_path, {"text": "x"})
     for flags in (
@@ -310,6 +312,11 @@ async def test_flags_that_do_not_go_together_are_usage_errors(tmp_path: Path) ->
         ("--safety", "strict"),
         ("--http", "--mcp-keepalive", "1s"),
         ("--mcp-keepalive", "soon"),
+        ("--http", "--attach"),
+        ("--attach", "1", "--mcp-keepalive", "1s"),
+        ("--attach", "1", "--auth-token", "t"),
+        ("--attach", "1", "--safety", "strict"),
+        ("--attach", "1", "--insecure-no-auth"),
         ("--http", "--listen", "nowhere"),
         ("--http", "--listen", "0.0.0.0:0"),
     ):
@@ -434,3 +441,11 @@ async def test_hanging_up_stops_the_turn_and_a_signal_ends_the_server(tmp_path: 
                 server.process.send_signal(signal.SIGTERM)
             with anyio.fail_after(20):
                 assert await anyio.to_thread.run_sync(server.process.wait) == 0
+
+
+@pytest.mark.requirement("serve-mcp.docs.client-registration", "client-mcp.life.limits-documented")
+def test_the_docs_say_how_to_register_and_what_is_not_promised() -> None:
+    page = " ".join((Path(__file__).parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8").split())
+    assert "claude mcp add --transport stdio helper -- sluice serve mcp" in page
+    for words in ("Use `https` when a header holds a credential", "may still go on there", "This is no sandbox"):
+        assert words in page
