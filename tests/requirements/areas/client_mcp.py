@@ -42,6 +42,5 @@ AREA = area(
     },
     deferred={
         "client-mcp.errors.host-only-spans": "client MCP: no test carries it yet",
-        "client-mcp.life.limits-documented": "client MCP: no test carries it yet",
     },
 )

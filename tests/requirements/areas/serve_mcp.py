@@ -30,9 +30,4 @@ AREA = area(
         "serve-mcp.attach.conflicts": "Attaching excludes the other flags.",
         "serve-mcp.docs.client-registration": "The docs show how to register it.",
     },
-    deferred={
-        "serve-mcp.attach.running-session": "serve mcp: no test carries it yet",
-        "serve-mcp.attach.conflicts": "serve mcp: no test carries it yet",
-        "serve-mcp.docs.client-registration": "serve mcp: no test carries it yet",
-    },
 )
