@@ -30,7 +30,4 @@ AREA = area(
         "machines.tests.real-handlers": "So do random sequences over the wire.",
         "machines.tests.recorded-paths": "Each transition is taken over the wire.",
     },
-    deferred={
-        "machines.table.codes-match-wire": "machines: no test carries it yet",
-    },
 )
