@@ -151,10 +151,32 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     )
     run.add_argument("agent_file", metavar="FILE", help="the agent file (YAML)")
     run.add_argument("prompt", metavar="PROMPT", nargs="?", help="run this one prompt and leave")
+    sessions = run.add_mutually_exclusive_group()
+    sessions.add_argument(
+        "--resume",
+        metavar="ID",
+        nargs="?",
+        const="",
+        help="go on with this session, named by its id or the beginning of it (written --resume=ID); without ID, "
+        "pick one of this directory's (default: begin a new session)",
+    )
+    sessions.add_argument(
+        "--continue",
+        dest="latest",
+        action="store_true",
+        help="go on with this directory's latest session",
+    )
+    run.add_argument("--mode", metavar="NAME", help="begin in this mode (default: the agent's choice)")
+    run.add_argument("--model", metavar="NAME", help="begin with this model (default: the agent's choice)")
     run.add_argument(
         "--yes",
         action="store_true",
-        help="allow everything the agent asks for, once each, without asking (default: ask)",
+        help="allow everything the agent asks for, once each, without asking",
+    )
+    run.add_argument(
+        "--plain",
+        action="store_true",
+        help="write line by line, as into a pipe, even on a terminal that can do more",
     )
     run.set_defaults(command=_run)
 

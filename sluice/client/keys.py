@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import anyio
 
-__all__ = ["read_key", "single_keys"]
+__all__ = ["read_key", "single_keys", "unechoed"]
 
 _END = "\x04"
 """Ctrl-D, which a terminal in single-key mode delivers as a character."""
@@ -33,6 +33,24 @@ def single_keys(descriptor: int) -> Iterator[None]:
     before = termios.tcgetattr(descriptor)
     try:
         tty.setcbreak(descriptor, termios.TCSAFLUSH)
+        yield
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+@contextmanager
+def unechoed(descriptor: int) -> Iterator[None]:
+    """Let a terminal keep what is typed for whoever reads the next line, without showing it. Signals still work.
+
+    Args:
+        descriptor: an open terminal.
+    """
+    import termios
+
+    before = termios.tcgetattr(descriptor)
+    quiet = [*before[:3], before[3] & ~(termios.ECHO | termios.ECHONL), *before[4:]]
+    try:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, quiet)
         yield
     finally:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)

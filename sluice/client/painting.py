@@ -146,13 +146,20 @@ def _clean(row: Sequence[Segment]) -> list[Segment]:
     """A row without control codes of any origin, and without blanks at its end that have no background."""
     # A replaced character keeps the row's width; none is expected here, as texts are made printable before.
     found = [Segment(UNSAFE.sub("\ufffd", said), style) for said, style, control in row if not control]
-    while found and not (style := found[-1].style or Style.null()).bgcolor and not style.reverse:
+    while found and not _marks_blanks(found[-1].style):
         stripped = found[-1].text.rstrip(" ")
         if stripped:
             found[-1] = Segment(stripped, found[-1].style)
             break
         found.pop()
     return found
+
+
+def _marks_blanks(style: Style | None) -> bool:
+    """Whether a blank in this style can be seen."""
+    if style is None:
+        return False
+    return bool(style.reverse or (style.bgcolor is not None and not style.bgcolor.is_default))
 
 
 def diff_lines(row: ToolRow, limit: int) -> Iterator[Text]:

@@ -32,11 +32,6 @@ class Region:
         self._lines: list[str] = []
         self._columns = 0
 
-    @property
-    def empty(self) -> bool:
-        """Whether nothing is drawn."""
-        return not self._lines
-
     def draw(self, lines: Sequence[str], above: str = "") -> None:
         """Make the region show these lines.
 
@@ -46,19 +41,23 @@ class Region:
             above: final text to be put above the region, of whole lines; it scrolls away like any output.
         """
         columns = self._size()[0]
-        out, same = self._up(columns), columns == self._columns and not above
-        if above:
-            final = above[:-1].split("\n")
-            # What stands there now is written over as well; what is longer is cut off, what is left is erased below.
-            out += "".join(f"{line}{_TO_END_OF_LINE}\n" for line in final)
-        for index, line in enumerate(lines):
-            unchanged = same and index < len(self._lines) and self._lines[index] == line
-            out += "\n" if unchanged else f"{line}{_TO_END_OF_LINE}\n"
-        shorter = len(lines) < len(self._lines) or not same
-        if list(lines) == self._lines and same:
+        moved = columns != self._columns
+        if not above and not moved and list(lines) == self._lines:
             return
+        final = above[:-1].split("\n") if above else []
+        out = [self._up(columns)]
+        for index, line in enumerate([*final, *lines]):
+            before = self._lines[index] if index < len(self._lines) and not moved else None
+            if line == before:
+                out.append("\n")
+            else:
+                # Only where something may stand is something to be erased: what nothing was drawn over is plain text.
+                stale = moved if before is None else bool(before)
+                out.append(f"{line}{_TO_END_OF_LINE}\n" if stale and self._lines else f"{line}\n")
+        if self._lines and (moved or len(final) + len(lines) < len(self._lines)):
+            out.append(_TO_END_OF_SCREEN)
         self._lines, self._columns = list(lines), columns
-        self._write(out + (_TO_END_OF_SCREEN if shorter else ""))
+        self._write("".join(out))
 
     def _up(self, columns: int) -> str:
         """Go to the region's first line, wherever a change of the terminal's width has moved it."""

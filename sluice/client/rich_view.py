@@ -149,12 +149,16 @@ class RichView:
             self._put("plan", _check_list(self._plan))
         self._plan, self._working, self._asking = (), None, False
         self.draw()
-        self._changed = anyio.Event()
+        if self._changed.is_set():
+            self._changed = anyio.Event()
 
     def note(self, line: str) -> None:
         """Say something of our own; what it quotes has been made printable by the caller."""
         self._settle_message()
-        self._put("note", Text(line))
+        if line:
+            self._put("note", Text(line))
+        else:
+            self._final.append("")
         self.draw()
 
     async def animate(self) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import anyio
+
 from sluice.client.permissions import PermissionRequest
 from sluice.client.reading import text
 from sluice.client.session import SessionUpdate, TurnEnd
@@ -49,6 +51,9 @@ class TerminalView:
         self._line_open = ""
         self._shown: dict[str, tuple[str, str]] = {}
 
+    def begin(self) -> None:
+        """A turn begins; nothing is shown."""
+
     def update(self, update: SessionUpdate) -> None:
         """Show one update of the session."""
         match update.update:
@@ -81,6 +86,11 @@ class TerminalView:
         offer = "  ".join(f"[{key}] {meaning}" for key, meaning in keys.items())
         self.note("\n".join([*lines, f"  {offer}"]))
 
+    def answer(self, line: str) -> None:
+        """Say how the question was answered; "" when it was withdrawn."""
+        if line:
+            self.note(f"  {line}")
+
     def end(self, end: TurnEnd) -> None:
         """Show the end of a turn, with a word about it unless it ended as turns do."""
         self._close_line()
@@ -95,6 +105,10 @@ class TerminalView:
         """Write lines of our own; what they quote has been made printable by the caller."""
         self._close_line()
         self._write(self._painted(line, colour) + "\n")
+
+    async def animate(self) -> None:
+        """Nothing moves here; waits to be cancelled."""
+        await anyio.sleep_forever()
 
     def _chunk(self, chunk: MessageChunk) -> None:
         said = printable(chunk.text) if chunk.content.get("type") == "text" else placeholder(chunk.content)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -20,6 +21,10 @@ from tests.cli.support import PATIENCE, Terminal, converse
 from tests.client.support import ask, chunk
 
 END_TURN: Mapping[str, Any] = {"result": {"stopReason": "end_turn"}}
+
+
+OURS = re.compile("\x1b\\[([0-9]+A|K|J)")
+"""What this program moves the cursor with; an escape sequence of any other form came from the agent."""
 
 
 def piped(arguments: list[str], given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -55,8 +60,8 @@ def test_a_permission_is_answered_with_one_key(tmp_path: Path, key: str, option:
     with Terminal(converse(script.command(tmp_path), tmp_path, prompt="go")) as terminal:
         shown = terminal.expect("[n] reject")
         assert "permission: run it" in shown
-        assert '{"cmd": "rm -r \\x1b[2K."}' in shown.replace("\\u001b", "\\x1b")
-        assert "\x1b" not in shown
+        assert "cmd: rm -r \\x1b[2K." in shown
+        assert "\x1b" not in OURS.sub("", shown)
         assert not terminal.echoes()
         terminal.type(key)
         terminal.expect("ok")
@@ -132,7 +137,7 @@ def test_a_conversation_goes_on_after_a_cancelled_and_a_failed_turn_and_ends_wit
         terminal.type("first\n")
         terminal.expect("one")
         terminal.type("\x03")
-        terminal.expect("\ncancelled\n")
+        terminal.expect("cancelled\n")
         terminal.expect("> ")
         terminal.type("second\n")
         terminal.expect("sluice: failed: no \\x1bmodel")
@@ -173,7 +178,7 @@ def test_colours_only_without_no_color(tmp_path: Path) -> None:
     tool = {"sessionUpdate": "tool_call", "toolCallId": "c", "title": "T", "status": "completed"}
     script = Script(on={"session/prompt": [[{"update": tool}, END_TURN]]})
     with Terminal(converse(script.command(tmp_path), tmp_path, prompt="go"), NO_COLOR="") as terminal:
-        terminal.expect("\x1b[32m[done]\x1b[0m T")
+        terminal.expect("\x1b[32m✓\x1b[0m T")
         assert terminal.wait() == 0
 
 
