@@ -27,7 +27,7 @@ HELP: Mapping[str, str] = {
     ":model [NAME]": "show the models, or choose one",
     ":set [OPTION [VALUE]]": "show everything that can be set, or set it",
     ":sessions": "list the stored sessions of this directory",
-    ":resume ID": "go on with another session: its id, the beginning of it, or its number in the list",
+    ":resume ID": "go on with another session: its id or number",
     ":new": "begin a new session",
     ":quit": "leave, as ctrl-d does",
 }

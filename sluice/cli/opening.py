@@ -90,6 +90,6 @@ async def reopen(agent: Agent, entry: SessionEntry) -> Session:
 def listed(entries: Sequence[SessionEntry]) -> list[str]:
     """Sessions as numbered lines, printable."""
     return [
-        f"{number:>3}  {one_line(entry.session_id, 13)}  {one_line(entry.title or 'untitled', 60)}"
+        f"{number:>3}  {one_line(entry.session_id[:13]):<13}  {one_line(entry.title or 'untitled', 60)}"
         for number, entry in enumerate(entries, 1)
     ]

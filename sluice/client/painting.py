@@ -9,22 +9,23 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import unified_diff
 from typing import ClassVar
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.markdown import Heading, Markdown, MarkdownElement
+from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement
 from rich.segment import Segment, Segments
 from rich.style import Style
+from rich.syntax import Syntax
 from rich.text import Text
 from rich.theme import Theme
 
-from sluice.client.reading import text
+from sluice.client.reading import items, members, text
 from sluice.client.updates import ToolRow
-from sluice.client.wording import DIFF_LINES, UNSAFE, change_counts, one_line, printable
+from sluice.client.wording import DIFF_LINES, UNSAFE, argument_lines, change_counts, one_line, printable
 
-__all__ = ["Painter", "diff_lines", "markdown", "settled"]
+__all__ = ["Painter", "argument_texts", "blocks", "diff_lines", "markdown"]
 
 _THEME = Theme(
     {
@@ -48,6 +49,8 @@ _THEME = Theme(
 _WHOLE_MARKDOWN = 200_000
 """Characters of one block that are still laid out as Markdown; a longer one is shown as it is."""
 
+_DEFINITION = re.compile(r"^( {0,3})\[(?=[^\]\n]+\]:)", re.MULTILINE)
+
 _HUNK_HEADER = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 
 
@@ -59,8 +62,21 @@ class _LeftHeading(Heading):
         yield self.text
 
 
+class _Code(CodeBlock):
+    """Code without blank lines around it; those between blocks are ours."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        code = str(self.text).rstrip()
+        yield Syntax(code, self.lexer_name, theme=self.theme, word_wrap=True, padding=(0, 1))
+
+
 class _Markdown(Markdown):
-    elements: ClassVar[dict[str, type[MarkdownElement]]] = {**Markdown.elements, "heading_open": _LeftHeading}
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {
+        **Markdown.elements,
+        "heading_open": _LeftHeading,
+        "fence": _Code,
+        "code_block": _Code,
+    }
 
 
 def markdown(source: str) -> RenderableType:
@@ -72,6 +88,9 @@ def markdown(source: str) -> RenderableType:
     said = printable(source)
     if len(said) > _WHOLE_MARKDOWN:
         return Text(said)
+    if not said.lstrip().startswith(("```", "~~~")):
+        # A definition is invisible by Markdown's rules, and what refers to it is mostly drawn by itself: show both.
+        said = _DEFINITION.sub(r"\1\\[", said)
     document = _Markdown(said, code_theme="ansi_dark", hyperlinks=False)
     for token in document.parsed:
         for part in (token, *(token.children or ())):
@@ -86,15 +105,20 @@ def _printable_value(value: str | int | float) -> str | int | float:
     return printable(value) if isinstance(value, str) else value
 
 
-def settled(source: str) -> int:
-    """How much of a Markdown text that still grows is final: the characters before its last top-level block."""
+def blocks(source: str) -> list[str]:
+    """Cut a Markdown text into its top-level blocks; joined they are the text again.
+
+    A text that still grows can change its last block only. Blocks are drawn one by one, so that a message looks the
+    same however it came. The price: a link whose address stands in another block is shown as it was written.
+    """
     starts = [token.map[0] for token in Markdown(source).parsed if token.map and token.level == 0]
-    if len(starts) < 2:
-        return 0
-    at = 0
-    for _ in range(starts[-1]):
-        at = source.index("\n", at) + 1
-    return at
+    lines = re.findall("[^\n]*\n|[^\n]+", source)
+    ends = [*starts[1:], len(lines)]
+    return (
+        ["".join(lines[start:end]) for start, end in zip([0, *starts[1:]], ends, strict=True)]
+        if starts
+        else [source] * bool(source.strip())
+    )
 
 
 class Painter:
@@ -160,6 +184,34 @@ def _marks_blanks(style: Style | None) -> bool:
     if style is None:
         return False
     return bool(style.reverse or (style.bgcolor is not None and not style.bgcolor.is_default))
+
+
+def argument_texts(value: object, limit: int) -> Iterator[Text]:
+    """A tool's arguments, one a line; replacements of one text by another as coloured lines.
+
+    Args:
+        value: the arguments as the agent sent them.
+        limit: lines shown of one replacement; a word says how many more there are.
+    """
+    rest = dict(members(value))
+    replacements = [rest] if _replaces(rest) else [entry for entry in items(rest.get("edits")) if _replaces(entry)]
+    if not replacements or len(replacements) < len(items(rest.get("edits"))):
+        yield from (Text(line) for line in argument_lines(value))
+        return
+    pairs = [(str(entry["oldText"]), str(entry["newText"])) for entry in replacements]
+    for name in ("oldText", "newText", "edits"):
+        rest.pop(name, None)
+    yield from (Text(line) for line in argument_lines(rest))
+    for old, new in pairs:
+        lines = [Text(f"- {one_line(line, 400, strip=False)}", "red") for line in old.splitlines()]
+        lines += [Text(f"+ {one_line(line, 400, strip=False)}", "green") for line in new.splitlines()]
+        yield from lines[:limit]
+        if len(lines) > limit:
+            yield Text(f"… {len(lines) - limit} more lines", "dim")
+
+
+def _replaces(entry: Mapping[str, object]) -> bool:
+    return isinstance(entry.get("oldText"), str) and isinstance(entry.get("newText"), str)
 
 
 def diff_lines(row: ToolRow, limit: int) -> Iterator[Text]:

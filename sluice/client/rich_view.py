@@ -14,14 +14,13 @@ import anyio
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from sluice.client.painting import Painter, diff_lines, markdown, settled
+from sluice.client.painting import Painter, argument_texts, blocks, diff_lines, markdown
 from sluice.client.permissions import PermissionRequest
 from sluice.client.region import Region, Size
 from sluice.client.session import SessionUpdate, TurnEnd
 from sluice.client.updates import MessageChunk, Plan, PlanEntry, ToolRow, ToolUpdate
 from sluice.client.wording import (
     PLAN,
-    argument_lines,
     one_line,
     output_lines,
     placeholder,
@@ -114,8 +113,7 @@ class RichView:
         row = request.row
         self._settle_message()
         lines = [Text(f"permission: {one_line(row.title or row.name or 'a tool')}", "bold yellow")]
-        details = [Text(line) for line in argument_lines(row.raw_input)]
-        details += diff_lines(row, DIFF_ASKED)
+        details = [*argument_texts(row.raw_input, DIFF_ASKED), *diff_lines(row, DIFF_ASKED)]
         offer = Text("  ").join(Text.assemble((f"[{key}]", "bold"), f" {meaning}") for key, meaning in keys.items())
         self._put("question", Group(*lines), indent="")
         self._put("question", Group(*details, offer), indent="  ")
@@ -155,6 +153,9 @@ class RichView:
     def note(self, line: str) -> None:
         """Say something of our own; what it quotes has been made printable by the caller."""
         self._settle_message()
+        if self._working is None:
+            # It answers a line that was typed and stands right above.
+            self._last = ""
         if line:
             self._put("note", Text(line))
         else:
@@ -191,19 +192,28 @@ class RichView:
 
     def _settle_message(self) -> None:
         """The message has ended: what is left of it is final."""
-        if self._speaker is not None and self._text.strip():
-            self._put(*self._block(self._text))
+        self._put_message(self._text)
         self._speaker, self._text, self._looked_at = None, "", 0
 
     def _settle_blocks(self) -> None:
         """Blocks that cannot change any more become final while the message goes on."""
         if self._speaker is None or len(self._text) == self._looked_at:
             return
-        at = settled(self._text) if self._speaker[0] == "agent" else self._text.rfind("\n") + 1
-        if at and self._text[:at].strip():
-            self._put(*self._block(self._text[:at]))
-            self._text = self._text[at:]
+        if self._speaker[0] == "agent":
+            last = blocks(self._text)[-1:]
+            at = len(self._text) - len(last[0]) if last else 0
+        else:
+            at = self._text.rfind("\n") + 1
+        self._put_message(self._text[:at])
+        self._text = self._text[at:]
         self._looked_at = len(self._text)
+
+    def _put_message(self, said: str) -> None:
+        if not said.strip():
+            return
+        parts = blocks(said) if self._speaker is not None and self._speaker[0] == "agent" else [said]
+        for part in parts:
+            self._put(*self._block(part))
 
     def _block(self, said: str) -> tuple[str, RenderableType]:
         role = self._speaker[0] if self._speaker else "agent"

@@ -118,7 +118,7 @@ def argument_lines(value: Any) -> list[str]:
     for name, argument in fields.items():
         whole = _compact(argument)
         hidden = len(whole) - ARGUMENTS
-        first, *more = printable(whole[:ARGUMENTS]).split("\n")
+        first, *more = printable(whole[:ARGUMENTS]).rstrip("\n").split("\n")
         lines += [f"{one_line(str(name), 60)}: {first}", *(f"    {line}" for line in more)]
         if hidden > 0:
             lines.append(f"    … and {hidden} more characters that are not shown")
