@@ -141,13 +141,16 @@ class LocalCommands:
             return [f"{one_line(name, 80)} " for name in names]
         if not line.startswith(":"):
             return []
-        found = [f"{name} " for name in _NAMES]
+        if " " not in line:
+            return [f"{name} " for name in _NAMES]
+        found = [f":resume {one_line(entry.session_id, 80)}" for entry in self._sessions]
         for setting in settings(self.host.session):
             heads = [f":set {setting.name} "]
             heads += [f":{setting.name} "] if setting.name in ("mode", "model") else []
             found += [one_line(head + value, 200) for head in heads for value, _ in setting.values]
-            found += [f":set {one_line(setting.name, 80)} "]
-        return [*found, *(f":resume {one_line(entry.session_id, 80)}" for entry in self._sessions)]
+        # An option's values come once its name is there.
+        names = [f":set {one_line(setting.name, 80)} " for setting in settings(self.host.session)]
+        return found if any(line.startswith(name) for name in names) or not line.startswith(":set ") else names
 
 
 def _list(setting: Setting) -> str:

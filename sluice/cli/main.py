@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status: 0, 1 after an error, 2 for wrong usage, 130 after an interrupt.
     """
     try:
-        options = build_parser().parse_args(arguments)
+        options = _parsed(build_parser(), arguments)
     except SystemExit as stop:
         # argparse has written the help or the usage error already.
         return stop.code if isinstance(stop.code, int) else 2
@@ -54,6 +54,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         reason = " ".join(str(error).split()) or type(error).__name__
         print(f"sluice: {reason}", file=sys.stderr)
         return 1
+
+
+def _parsed(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Parse; a prompt may also stand behind options, where older versions of argparse no longer expect it."""
+    options, rest = parser.parse_known_args(arguments)
+    if len(rest) == 1 and not rest[0].startswith("-") and getattr(options, "prompt", "") is None:
+        options.prompt = rest.pop()
+    if rest:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    return options
 
 
 def build_parser() -> argparse.ArgumentParser:

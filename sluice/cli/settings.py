@@ -102,13 +102,12 @@ def choose(values: Sequence[tuple[str, str]], wanted: str, what: str) -> str:
     low = wanted.lower()
     exact = [value for value, name in values if low in (value.lower(), name.lower())]
     begins = [value for value, name in values if value.lower().startswith(low) or name.lower().startswith(low)]
-    fitting = exact or begins
-    if low and len(fitting) == 1:
+    fitting = (exact or begins) if low else []
+    if len(fitting) == 1:
         return fitting[0]
-    known = ", ".join(fitting or [value for value, _ in values])
-    raise UnknownChoice(
-        f"{what}: {wanted!r} could be {known}" if fitting else f"{what}: no {wanted!r}; there is {known}"
-    )
+    if fitting:
+        raise UnknownChoice(f"{what}: {wanted!r} could be {' or '.join(fitting)}")
+    raise UnknownChoice(f"{what}: there is no {wanted!r}, but {', '.join(value for value, _ in values)}")
 
 
 def status_parts(session: Session | None) -> list[str]:
