@@ -109,6 +109,7 @@ class Door:
 def main() -> None:
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
+    listener.listen()  # whoever reads the port may connect at once
     os.write(1, f"{listener.getsockname()[1]}\n".encode())
     app = Door(server.streamable_http_app(), server.sse_app())
     config = uvicorn.Config(app, lifespan="on", log_level="critical", timeout_graceful_shutdown=1)
