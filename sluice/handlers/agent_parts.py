@@ -8,10 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sluice.agent.ports import AnswerCache, Model
-
 if TYPE_CHECKING:
     from sluice.agent.lineup import Fallback
+    from sluice.agent.ports import AnswerCache, Model
     from sluice.config.environment import Environment
     from sluice.config.schema import AgentConfig, AgentFile
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from random import Random
 from typing import TYPE_CHECKING, cast
 
 import anyio
@@ -23,6 +22,8 @@ from sluice.handlers.answers import wire_error
 from sluice.wire.errors import BackendError
 
 if TYPE_CHECKING:
+    from random import Random
+
     from anyio.abc import TaskGroup
 
     from sluice.acp import AgentCapabilities
@@ -49,7 +50,7 @@ class Options:
     `busy_timeout` is how many seconds a write waits for another process's lock on the store. `capabilities` is what
     is offered to clients, None for everything this agent can do; what is not offered does not exist. `addresses` says
     what may be reached where a client or a model names the address, None for public addresses only. `flavors` are the
-    patches of the agent file that are applied, in order. `rng` picks the members of alloys.
+    patches of the agent file that are applied, in order. `rng` picks the members of alloys, None for one of its own.
     """
 
     agent_file: Path
@@ -59,7 +60,7 @@ class Options:
     capabilities: AgentCapabilities | None = None
     addresses: AddressPolicy | None = None
     flavors: tuple[str, ...] = ()
-    rng: Random = field(default_factory=Random)
+    rng: Random | None = None
 
 
 class MissingCredentials(Exception):
