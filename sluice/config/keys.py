@@ -43,6 +43,9 @@ TOOLSET_OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "ref": Text,
         "lifecycle": Lifecycle,
     },
+    "background_jobs": {"env": dict[str, str]},
+    "environment": {},
+    "user_prompt": {},
     "think": {},
     "todo": {"shared": bool},
 }
@@ -109,12 +112,11 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
         "version": "which version to install",
     },
     "toolsets.shell": {"sudo_askpass": "asking for a password"},
+    "toolsets.background_jobs": {"recall": "a job's output sent to the model when it ends"},
     "toolset types": {
         "a2a": "agents over A2A",
         "api": "one HTTP endpoint as a tool",
         "background_agents": "agents that outlive the turn",
-        "background_jobs": "commands that outlive the turn",
-        "environment": "facts about the machine",
         "fetch": "reading web pages",
         "git": "reading a Git repository",
         "lsp": "language servers",
@@ -130,7 +132,6 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
         "session_context": "reading other sessions",
         "session_plan": "the plan of a session",
         "tasks": "shared tasks",
-        "user_prompt": "asking the person",
         "webhook": "sending a message to a URL",
     },
     "providers": {

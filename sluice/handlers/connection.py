@@ -17,6 +17,7 @@ from anyio.abc import TaskGroup
 from sluice import acp, machines
 from sluice.acp import ClientCapabilities
 from sluice.handlers.answers import refused, wire_error
+from sluice.handlers.elicitation import Pending
 from sluice.handlers.entry import Entry
 from sluice.handlers.joint import Joint
 from sluice.machines import Decision, Refusal, View, admission, coupling, verdicts
@@ -55,6 +56,7 @@ class Connection:
         entries: session ids known here that are neither closed nor deleted.
         ended: ids that were closed or deleted here, by the name of that state.
         capabilities: what the client can do, from the first initialize.
+        elicitations: the questions that are open at the client, of all sessions.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class Connection:
         self.entries: dict[str, Entry] = {}
         self.ended: dict[str, str] = {}
         self.removals: set[Joint] = set()
+        self.elicitations: dict[str, Pending] = {}
         self.held: list[IncomingRequest | None] = []  # None: end of input, always the last
         self.input_ended = anyio.Event()
         self.initializing: Joint | None = None

@@ -19,6 +19,7 @@ from sluice import acp, machines
 from sluice.agent.conversation import Conversation
 from sluice.agent.team import Agent, Team
 from sluice.handlers.answers import refused, wire_error
+from sluice.handlers.elicitation import ClientElicitation
 from sluice.handlers.entry import Entry
 from sluice.handlers.holder import Holder
 from sluice.handlers.joint import Joint
@@ -91,6 +92,7 @@ class Incarnation:
         self.generation = 0
         self.background: list[machines.CompiledBackground] = []
         self.terminals = ClientTerminals(self)
+        self.elicitation = ClientElicitation(self)
         self.assembled: Built | None = None
         self.shown_options: list[acp.SessionConfigOption] = []
         self.build_scope = anyio.CancelScope()

@@ -28,6 +28,7 @@ __all__ = [
     "Tail",
     "end_groups",
     "group_alive",
+    "orphaned",
     "run",
 ]
 
@@ -68,13 +69,18 @@ class Tail:
 
     def text(self) -> str:
         """Return the kept end as text; broken UTF-8 is shown as U+FFFD, a character cut at the start is left out."""
-        kept = bytes(self._kept[-self._limit :])
-        if self.omitted:
+        return self.end(self._limit)[0]
+
+    def end(self, most: int) -> tuple[str, int]:
+        """Return the last `most` bytes as text, at most what is kept, and how many bytes came before them."""
+        kept = bytes(self._kept[-min(most, self._limit) :])
+        before = self._seen - len(kept)
+        if before:
             start = 0
             while start < min(3, len(kept)) and kept[start] & 0xC0 == 0x80:
                 start += 1
             kept = kept[start:]
-        return kept.decode("utf-8", "replace")
+        return kept.decode("utf-8", "replace"), before
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +215,23 @@ def group_alive(group: int) -> bool:
     except PermissionError:
         return True
     return not _PROC.is_dir() or _has_running_member(group)
+
+
+def orphaned(group: int) -> bool:
+    """Return whether a group whose leader was reaped still has members, and the number is still its own.
+
+    A pid is not given out again while a group has that number: a process with that pid means that the group is gone
+    and the number belongs to somebody else.
+    """
+    if not group_alive(group):
+        return False
+    try:
+        os.kill(group, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
 
 
 def _has_running_member(group: int) -> bool:

@@ -98,9 +98,7 @@ class ShellToolset:
         await process.end_groups(groups)
 
     def _surviving(self) -> set[int]:
-        # The leader of a kept group has been reaped, and its pid is not given out again while the group exists:
-        # a process with that pid means that the group is gone and the number belongs to somebody else.
-        return {group for group in self._left if process.group_alive(group) and not _exists(group)}
+        return {group for group in self._left if process.orphaned(group)}
 
     async def _run(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         line = text(arguments, "cmd" if "cmd" in arguments else "command")
@@ -167,16 +165,6 @@ class TerminalShellToolset:
             said = _FAILED.format(outcome.exit_code) if outcome.exit_code else ""
         cut = "[the beginning of the output is left out]" if outcome.truncated or tail.omitted else ""
         return ToolResult("\n".join(filter(None, (said, cut, tail.text() or NO_OUTPUT))), is_error=bool(said))
-
-
-def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _timeout(value: object) -> float:

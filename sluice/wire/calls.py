@@ -43,11 +43,13 @@ class Call:
 
     Attributes:
         number: its id, unique for the connection.
+        limit: bytes of an answer above which it counts as none; None for the limit of a line.
         outcome: None while it waits.
     """
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, limit: int | None = None) -> None:
         self.number = number
+        self.limit = limit
         self.outcome: Response | ConnectionLost | None = None
         self._done = anyio.Event()
 
@@ -63,11 +65,14 @@ class Call:
             The result as plain JSON data.
 
         Raises:
-            RemoteError: the answer is an error, or malformed.
+            RemoteError: the answer is an error, malformed, or above its limit.
             ConnectionLost: no answer can come any more.
         """
         await self._done.wait()
         if isinstance(self.outcome, Response):
+            size = len(self.outcome.result or b"") + len(self.outcome.error or b"")
+            if self.limit is not None and size > self.limit:
+                raise RemoteError(0, "the answer is too large")
             return _read(self.outcome)
         raise ConnectionLost("no answer can come any more")
 
@@ -84,7 +89,7 @@ class Calls:
         """Return an id that was never used on this connection."""
         return next(self._numbers)
 
-    def begin(self, number: int) -> Call:
+    def begin(self, number: int, limit: int | None = None) -> Call:
         """Register a request before it is sent.
 
         Raises:
@@ -92,7 +97,7 @@ class Calls:
         """
         if self._cut_off.is_set():
             raise ConnectionLost("no answer can come any more")
-        call = self._open["number", number] = Call(number)
+        call = self._open["number", number] = Call(number, limit)
         return call
 
     def forget(self, call: Call) -> None:

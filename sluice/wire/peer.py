@@ -306,7 +306,7 @@ class Peer:
         """
         self._put(encode_notification(method, params, self._limit))
 
-    async def request(self, method: str, params: Any) -> Any:
+    async def request(self, method: str, params: Any, limit: int | None = None) -> Any:
         """Call the other side and wait for its answer, however long it takes.
 
         When the wait is cancelled, the other side is told with `$/cancel_request`, and its late answer is ignored.
@@ -314,6 +314,7 @@ class Peer:
         Args:
             method: its name.
             params: as for `notify`.
+            limit: bytes of the answer, as it was sent, above which it counts as malformed; None for a line's limit.
 
         Returns:
             The result as plain JSON data.
@@ -326,7 +327,7 @@ class Peer:
         number = self._calls.next_number()
         frame = encode_request(number, method, params, self._limit)
         await self._outbox.room()
-        call = self._calls.begin(number)
+        call = self._calls.begin(number, limit)
         self._put(frame)
         try:
             return await call.wait()

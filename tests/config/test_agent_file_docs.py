@@ -35,6 +35,7 @@ SCOPES = {
     "toolsets.*": "Any toolset",
     "toolsets.mcp": "An `mcp` toolset",
     "toolsets.shell": "A `shell` toolset",
+    "toolsets.background_jobs": "A `background_jobs` toolset",
     "toolset types": "Toolset types",
     "providers": "Providers",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -593,3 +594,46 @@ def test_the_docs_say_what_the_agent_assumes_of_the_client() -> None:
 def test_the_interpreter_is_an_absolute_path_of_the_system() -> None:
     assert shell.interpreter("Linux") == ("/bin/sh", "-c")
     assert shell.interpreter("Windows") == (r"C:\Windows\System32\cmd.exe", "/D", "/C")
+
+
+# --- what stays on the host, and what every client gets ---------------------------------------------------------
+
+
+@pytest.mark.requirement("client-terminal.scope.local-rest", "tools.background-jobs.lifecycle")
+async def test_background_jobs_run_on_the_host_and_end_with_the_session(tmp_path: Path) -> None:
+    start = calls(call("run_background_job", cmd="echo $$ > pid; exec sleep 60"))
+    agent = {**FREE, "toolsets": [{"type": "background_jobs"}, {"type": "shell"}]}
+    async with on_stage(tmp_path, start, text("end"), agent=agent, terminal=True) as stage:
+        await stage.client.prompt(stage.session, "go")
+        with anyio.fail_after(5):
+            while not (stage.cwd / "pid").exists() or not (stage.cwd / "pid").read_text():
+                await anyio.lowlevel.checkpoint()
+        process = Path("/proc") / (stage.cwd / "pid").read_text().strip()
+        assert process.exists() and methods(stage) == []
+        assert await stage.client.result("session/close", sessionId=stage.session) == {}
+        assert not process.exists()
+
+
+@pytest.mark.requirement(
+    "capability-matrix.client.shell-tool",
+    "capability-matrix.client.discovery-quiet",
+    "client-terminal.command.environment-info",
+)
+async def test_shell_and_environment_are_offered_to_every_client_and_listing_asks_nothing(tmp_path: Path) -> None:
+    agent = {**FREE, "toolsets": [{"type": name} for name in ("filesystem", "shell", "environment", "user_prompt")]}
+    for bits in itertools.product((False, True), repeat=5):
+        read, write, terminal, form, url = bits
+        capabilities: Json = {
+            "fs": {"readTextFile": read, "writeTextFile": write},
+            "terminal": terminal,
+            "elicitation": {"form": {} if form else None, "url": {} if url else None},
+        }
+        reply = calls(call("get_environment_info"))
+        async with on_stage(tmp_path, reply, text("end"), agent=agent, **capabilities) as stage:
+            await stage.client.prompt(stage.session, "go")
+            offered = {t["function"]["name"]: t["function"] for t in stage.model.requests[0].body["tools"]}
+            assert {"shell", "get_environment_info", "user_prompt"} <= set(offered), bits
+            assert ("client's terminal" in offered["shell"]["description"]) is terminal, bits
+            where = "in the client's terminal" if terminal else "on the agent's host"
+            assert results(stage)[0].endswith(f"/bin/sh, {where}"), bits
+            assert [m for m in stage.client.log if "id" in m and "method" in m] == [], bits
