@@ -33,8 +33,4 @@ AREA = area(
         "client-terminal.cleanup.five-seconds": "Each cleanup step has five seconds.",
         "client-terminal.scope.local-rest": "Scripts, jobs, Git and hooks run on the host.",
     },
-    deferred={
-        "client-terminal.command.environment-info": "client terminal: no test carries it yet",
-        "client-terminal.scope.local-rest": "client terminal: no test carries it yet",
-    },
 )

@@ -42,10 +42,7 @@ AREA = area(
         "tools.fetch.guarded": "tools: no test carries it yet",
         "tools.api.configured-call": "tools: no test carries it yet",
         "tools.script.entries": "tools: no test carries it yet",
-        "tools.background-jobs.lifecycle": "tools: no test carries it yet",
-        "tools.user-prompt.via-elicitation": "tools: no test carries it yet",
         "tools.skills.discovery": "tools: no test carries it yet",
         "tools.openapi.operations": "tools: no test carries it yet",
-        "tools.environment.info": "tools: no test carries it yet",
     },
 )
