@@ -9,7 +9,7 @@ import anyio
 
 from sluice.agent import presentation
 from sluice.agent.events import Diff, ToolChanged
-from sluice.agent.ports import Tool
+from sluice.agent.ports import ApprovalRequest, Tool
 from sluice.machines import CompiledToolCall, Transition
 from sluice.persistence.records import ToolCallRecord
 
@@ -78,13 +78,26 @@ class Call:
         if self.machine.state != "completed":
             self.scope.cancel()
 
+    def request(self, diff: Diff | None) -> ApprovalRequest:
+        """What a person is asked about this call; `diff` is what it would change, None when that is not known."""
+        assert self.tool is not None, "an unknown tool is never asked about"
+        return ApprovalRequest(
+            self.record.id,
+            self.record.name,
+            presentation.title(self.tool, self.arguments),
+            presentation.kind(self.record.name, self.tool.read_only),
+            self.arguments,
+            presentation.locations(self.arguments, self.cwd),
+            diff,
+        )
+
     def report(self) -> ToolChanged:
         """What to tell the sink now; the first report carries what later ones leave out."""
         first = self.shown is None
         status = WIRE_STATUS[self.machine.state]
         self.shown = status
         read_only = self.tool is not None and self.tool.read_only
-        title = presentation.title(self.tool, self.arguments) if self.tool else self.record.name or "unknown tool"
+        title = presentation.title(self.tool or self.record.name, self.arguments)
         return ToolChanged(
             call_id=self.record.id,
             name=self.record.name,

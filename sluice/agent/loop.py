@@ -20,13 +20,12 @@ from sluice.agent.attempts import Attempts, new_id
 from sluice.agent.bounds import bound
 from sluice.agent.calls import Call
 from sluice.agent.conversation import Conversation
-from sluice.agent.events import Event, PlanChanged, Sink, TextDelta, UsageChanged, Warned
+from sluice.agent.events import Diff, Event, PlanChanged, Sink, TextDelta, UsageChanged, Warned
 from sluice.agent.history import conversation as valid_history
 from sluice.agent.history import text_message
 from sluice.agent.outcome import CANCELLED, Failure, Outcome, TurnFailure
 from sluice.agent.ports import (
     AnswerCache,
-    ApprovalRequest,
     ModelRequest,
     ModelResponse,
     PermissionPort,
@@ -46,6 +45,15 @@ MAX_PARALLEL_CALLS = 16
 
 MORE_ITERATIONS = 10
 """How many model calls a person's `continue` at the iteration limit buys."""
+
+PREVIEW_SECONDS = 5.0
+"""How long a question waits for the diff of what it is about; without one it is asked all the same."""
+
+REFUSED = {
+    "reject": "The user rejected this call.",
+    "unattended": "This call needs approval, and there is nobody to ask in this session, so it is denied.",
+}
+"""What the model is told when a call was asked about and may not run."""
 
 STOP_REASONS = {"length": "max_tokens", "refusal": "refusal"}
 """Finish reason of the final model response -> stop reason; every other one is an ordinary end."""
@@ -239,17 +247,8 @@ class Run:
             if decision != "ask":
                 return decision
             call.machine.fire("ask")
-            await self.ports.sink(call.report())
-            shown = call.report()
-            answer = await self.ports.permission.ask(
-                ApprovalRequest(
-                    shown.call_id,
-                    shown.name,
-                    shown.title,
-                    shown.kind,
-                    call.arguments,
-                )
-            )
+            await self._show(call)
+            answer = await self.ports.permission.ask(call.request(await self._preview(call)))
             if not call.open:
                 return "settled"  # interrupted while the person was thinking: the answer comes too late
             if answer.choice == "cancelled":
@@ -257,21 +256,46 @@ class Run:
                 for other in self.calls:
                     other.interrupt()
                 return "settled"
-            if answer.choice == "reject":
-                await self._end(call, "rejected", "The user rejected this call.")
+            if answer.choice in REFUSED:
+                await self._end(call, "rejected", REFUSED[answer.choice])
                 return "settled"
             if answer.choice == "allow_always":
                 self.conversation.approval.grants.add(call.tool.name)
         return "allow"
 
+    async def _preview(self, call: Call) -> Diff | None:
+        """What the call would change, for the person who is asked; a question never fails or waits long for it."""
+        assert call.tool is not None
+        if call.tool.preview is None:
+            return None
+        with anyio.move_on_after(PREVIEW_SECONDS):
+            try:
+                return await call.tool.preview(call.arguments, self._context(call))
+            except ToolFailure as failure:
+                log.info("no preview of %s: %s", call.record.name, failure)
+            except Exception:
+                log.exception("the preview of %s failed", call.record.name)
+        return None
+
+    def _context(self, call: Call) -> ToolContext:
+        talk = self.conversation
+        return ToolContext(talk.session_id, call.record.id, talk.cwd, talk.roots, self.ports.owner)
+
+    async def _show(self, call: Call) -> None:
+        """Report a call. A report that was cancelled before it was sent counts as not sent, and settle sends it."""
+        before = call.shown
+        try:
+            await self.ports.sink(call.report())
+        except anyio.get_cancelled_exc_class():
+            call.shown = before
+            raise
+
     async def _perform(self, call: Call) -> None:
         assert call.tool is not None
-        talk = self.conversation
         call.machine.fire("start")
-        await self.ports.sink(call.report())
-        context = ToolContext(talk.session_id, call.record.id, talk.cwd, talk.roots, self.ports.owner)
+        await self._show(call)
         try:
-            result = await call.tool.run(call.arguments, context)
+            result = await call.tool.run(call.arguments, self._context(call))
         except ToolFailure as failure:
             result = ToolResult(str(failure), is_error=True)
         except Exception:
@@ -285,12 +309,12 @@ class Run:
 
     async def _end(self, call: Call, event: str, text: str) -> None:
         if call.machine.state == "pending" and call.shown is None:
-            await self.ports.sink(call.report())
+            await self._show(call)
         if not call.open:
             return
         call.machine.fire(event)
         call.text = bound(text)
-        await self.ports.sink(call.report())
+        await self._show(call)
         await self._store_result(call)
 
     async def _store_result(self, call: Call) -> None:

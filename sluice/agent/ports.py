@@ -196,6 +196,8 @@ class Tool:
     said). `title` is for people.
     `subject` names the argument that says best what a call is about (path, cmd), for titles; "" for none.
     `run` may raise ToolFailure; any other exception is reported as a failed call with a fixed text.
+    `preview` says what a call would change in a file, without changing anything, for the person who is asked; None
+    for a tool that cannot. It may raise ToolFailure.
     """
 
     spec: ToolSpec
@@ -206,6 +208,7 @@ class Tool:
     subject: str = ""
     idempotent: bool = False
     open_world: bool | None = None
+    preview: Callable[[Mapping[str, Any], ToolContext], Awaitable[Diff | None]] | None = None
 
     @property
     def name(self) -> str:
@@ -242,15 +245,19 @@ class ApprovalAnswer:
     """What a person answered to a permission request.
 
     `choice` is allow, allow_always, reject or cancelled (the dialog was dismissed: nothing runs, the turn ends
-    cancelled). Everything unknown or broken is reject: the port fails closed.
+    cancelled). Everything unknown or broken is reject: the port fails closed. unattended means that there is nobody
+    to ask (permission.non-interactive.denies).
     """
 
-    choice: Literal["allow", "allow_always", "reject", "cancelled"]
+    choice: Literal["allow", "allow_always", "reject", "cancelled", "unattended"]
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """A call that needs leave, with enough to decide: the title names the command or the path."""
+    """A call that needs leave, with enough to decide: the title names the command or the path.
+
+    `diff` is what the call would do to a file, as far as that can be said beforehand.
+    """
 
     call_id: str
     name: str

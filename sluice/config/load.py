@@ -22,7 +22,7 @@ from sluice.config.suggest import nearest
 from sluice.config.toolsets import read_mcps, read_named_toolsets
 from sluice.config.tree import Node, parse
 
-__all__ = ["MAX_FILE_BYTES", "TOP_SHAPE", "ConfigError", "ConfigWarning", "load", "loads"]
+__all__ = ["MAX_FILE_BYTES", "TOP_SHAPE", "ConfigError", "ConfigWarning", "load", "loads", "read_text"]
 
 MAX_FILE_BYTES = 4 << 20
 """Bytes of an agent file."""
@@ -58,7 +58,7 @@ def load(path: Path, env: Environ, flavors: Sequence[str] = ()) -> AgentFile:
     Raises:
         ConfigError: the file cannot be read, or something in it is wrong.
     """
-    return loads(_read(path), path, env, flavors)
+    return loads(read_text(path), path, env, flavors)
 
 
 def loads(text: str, path: Path, env: Environ, flavors: Sequence[str] = ()) -> AgentFile:
@@ -135,8 +135,12 @@ def _version(ctx: Context, node: Node | None) -> int | None:
     return int(digits)
 
 
-def _read(path: Path) -> str:
-    """The text of the file, without a byte order mark."""
+def read_text(path: Path) -> str:
+    """The text of a configuration file, without a byte order mark.
+
+    Raises:
+        ConfigError: it is no regular UTF-8 file of bearable size.
+    """
     name = str(path)
     if path.suffix.lower() == ".hcl":
         raise ConfigError(name, None, "", "HCL is known but not built yet; write the agent file in YAML")

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from sluice.agent.team import Agent, Team
     from sluice.config.environment import Environment
     from sluice.config.errors import ConfigError
-    from sluice.config.schema import AgentConfig, AgentFile, ThinkingBudget
+    from sluice.config.schema import AgentConfig, AgentFile, PermissionRules, ThinkingBudget
+    from sluice.config.user_settings import UserSettings
     from sluice.machines import Transition
     from sluice.mcp.supervised import SupervisedToolset
     from sluice.outbound import AddressPolicy
@@ -111,12 +112,14 @@ class ClientSide:
 class Built:
     """A team with the file it was made from.
 
+    `rules` are the file's permissions, `user_rules` those of the person's settings.
     `choices` are the named models of the file that can be used with the credentials that are there, in name order.
     """
 
     file: AgentFile
     team: Team
     rules: Rules
+    user_rules: Rules
     choices: tuple[str, ...] = ()
 
     @property
@@ -290,7 +293,6 @@ class Assembly:
     def _build(
         self, file: AgentFile, cwd: str, roots: tuple[str, ...], client: ClientSide, overrides: Mapping[str, str]
     ) -> Built:
-        from sluice.agent.permissions import Rules
         from sluice.agent.ports import ToolFailure
         from sluice.agent.team import Team
         from sluice.config.models import selectable
@@ -322,8 +324,19 @@ class Assembly:
             except ToolFailure as error:
                 raise BackendError("A toolset is not usable", {"agent": name, "error": str(error)}) from error
             agents[name] = self._agent(file, config, toolsets, overrides.get(name, ""))
-        rules = Rules.of(file.permissions.allow, file.permissions.ask, file.permissions.deny)
-        return Built(file, Team(agents, file.default_agent.name), rules, selectable(file, self.environment))
+        team = Team(agents, file.default_agent.name)
+        choices = selectable(file, self.environment)
+        return Built(file, team, _rules(file.permissions), _rules(self._settings().permissions), choices)
+
+    def _settings(self) -> UserSettings:
+        """The person's settings, read anew like the agent file."""
+        from sluice.config.errors import ConfigError
+        from sluice.config.user_settings import load_settings
+
+        try:
+            return load_settings(self.environment.config_dir, self.environment)
+        except ConfigError as error:
+            raise _unusable("The settings are not usable", error) from error
 
     def _agent(self, file: AgentFile, config: AgentConfig, toolsets: Sequence[Toolset], chosen: str) -> Agent:
         from sluice.agent.team import Agent
@@ -376,6 +389,12 @@ def _import_store() -> type[Store]:
     from sluice.persistence.store import Store
 
     return Store
+
+
+def _rules(written: PermissionRules) -> Rules:
+    from sluice.agent.permissions import Rules
+
+    return Rules.of(written.allow, written.ask, written.deny)
 
 
 def _unusable(message: str, error: ConfigError) -> BackendError:

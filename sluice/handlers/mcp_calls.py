@@ -227,7 +227,7 @@ class Calls:
             team=built.team,
             append=append,
             items=list(stored.items),
-            approval=Approval(mode=mode, team=built.rules),
+            approval=Approval(mode=mode, team=built.rules, user=built.user_rules),
             books=Books(
                 record.context_tokens,
                 record.cost,

@@ -15,7 +15,7 @@ from sluice.acp.tools import ToolCallStatus, ToolKind
 from sluice.agent import presentation
 from sluice.agent.attempts import new_id
 from sluice.agent.history import UNKNOWN_OUTCOME
-from sluice.handlers.updates import Channel, display_id
+from sluice.handlers.updates import Channel, display_id, shown_name
 from sluice.persistence.records import Item, Message, Part, ToolCallRecord
 
 __all__ = ["MAX_TOOL_OUTPUT", "nested_ids", "replay"]
@@ -139,7 +139,7 @@ def _tool(call: ToolCallRecord, result: Message | None) -> acp.ToolCall:
         kind=cast("ToolKind", presentation.kind(call.name, False)),
         status=cast("ToolCallStatus", status),
         content=[acp.Content(acp.TextContent(shown))] if shown else [],
-        name=call.name if 0 < len(call.name) <= 128 and call.name.isprintable() else None,
+        name=shown_name(call.name),
     )
 
 

@@ -267,7 +267,9 @@ def open_conversation(live: Incarnation, store: Store, stored: Stored, built: Bu
         team=built.team,
         append=append,
         items=list(stored.items),
-        approval=Approval(mode=record.mode or built.default_mode, team=built.rules, grants=set(record.grants)),
+        approval=Approval(
+            record.mode or built.default_mode, built.rules, built.user_rules, grants=set(record.grants)
+        ),
         books=Books(
             record.context_tokens,
             record.cost,

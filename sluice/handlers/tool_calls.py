@@ -13,6 +13,7 @@ from sluice.acp.tools import ToolKind
 from sluice.acp.validation import permission_outcome
 from sluice.agent.attempts import new_id
 from sluice.agent.ports import ApprovalAnswer, ApprovalRequest
+from sluice.handlers.updates import diff_of, shown_name
 from sluice.wire.frames import FrameTooLarge
 from sluice.wire.peer import ConnectionLost, Peer, RemoteError
 
@@ -47,9 +48,10 @@ class ClientPermission:
             title=request.title,
             kind=cast("ToolKind", request.kind),
             status="pending",
+            content=diff_of(request.diff) or None,
             locations=[acp.ToolCallLocation(path, line) for path, line in request.locations] or None,
             raw_input=dict(request.arguments),
-            name=request.name,
+            name=shown_name(request.name),
         )
         chosen = await self._choose(call, OPTIONS)
         if chosen == "allow":

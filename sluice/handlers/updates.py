@@ -17,7 +17,7 @@ from sluice.acp.tools import ToolCallStatus, ToolKind
 from sluice.acp.updates import PlanEntryStatus
 from sluice.agent import events
 
-__all__ = ["MAX_NAME_LENGTH", "content_of", "display_id", "update_of", "welcome"]
+__all__ = ["MAX_NAME_LENGTH", "content_of", "diff_of", "shown_name", "display_id", "update_of", "welcome"]
 
 NAMESPACE = "sluice/message"
 """First element of what a display id is derived from, so that no other program derives the same ones."""
@@ -89,8 +89,13 @@ def welcome(update: acp.SessionUpdate, client: acp.ClientCapabilities) -> bool:
     return client.compaction or not isinstance(update, acp.CompactionUpdate)
 
 
+def shown_name(name: str) -> str | None:
+    """A tool's programmatic name for the wire: exactly that, or none at all (message-ids.tool-name.omitted)."""
+    return name if 0 < len(name) <= MAX_NAME_LENGTH and name.isprintable() else None
+
+
 def _tool(event: events.ToolChanged) -> Any:
-    name = event.name if 0 < len(event.name) <= MAX_NAME_LENGTH and event.name.isprintable() else None
+    name = shown_name(event.name)
     status = cast("ToolCallStatus", event.status)
     content = content_of(event)
     raw_output = None if event.text is None else {"content": event.text}
@@ -116,7 +121,12 @@ def content_of(event: events.ToolChanged) -> list[acp.ToolCallContent]:
     content: list[acp.ToolCallContent] = []
     if event.text:
         content.append(acp.Content(acp.TextContent(event.text)))
-    diff = event.diff
-    if diff is not None and len(json.dumps([diff.old, diff.new])) <= MAX_DIFF_JSON:
-        content.append(acp.Diff(diff.path, diff.new, diff.old))
-    return content
+    return [*content, *diff_of(event.diff)]
+
+
+def diff_of(diff: events.Diff | None) -> list[acp.ToolCallContent]:
+    """A diff as content, in a list that is empty when there is none or when it is too large to be shown."""
+    if diff is None:
+        return []
+    size = len(json.dumps([diff.old, diff.new], ensure_ascii=False).encode("utf-8", "surrogatepass"))
+    return [acp.Diff(diff.path, diff.new, diff.old)] if size <= MAX_DIFF_JSON else []

@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
+from sluice.agent.events import Diff
 from sluice.agent.ports import Tool, ToolContext, ToolFailure, ToolResult
 from sluice.tools import directories, edits, filesystem_specs
 from sluice.tools.paths import PathPolicy, spelled
@@ -83,7 +84,10 @@ class FilesystemToolset:
         if can_read and can_write:
             runs["edit_file"] = self._edit
         runs |= directories.DirectoryTools(policy, options.ignore_vcs).runs()
-        self._tools = tuple(filesystem_specs.tool(name, run) for name, run in runs.items())
+        tools = {name: filesystem_specs.tool(name, run) for name, run in runs.items()}
+        if "edit_file" in tools:
+            tools["edit_file"] = replace(tools["edit_file"], preview=self._preview)
+        self._tools = tuple(tools.values())
 
     @property
     def instruction(self) -> str:
@@ -169,6 +173,13 @@ class FilesystemToolset:
             shown = edits.diff(place.name, before, after) if whole else None
             done = f"Made {len(changes)} edit{'s' * (len(changes) != 1)} in {target.name}."
             return await self._written(ToolResult(done, diff=shown), target)
+
+    async def _preview(self, arguments: Mapping[str, Any], context: ToolContext) -> Diff | None:
+        """What an edit would change, from the present text; nothing is written."""
+        changes = _changes(arguments)
+        place = await self._checked(text(arguments, "path"), context, writing=True)
+        before = await self._files.snapshot(place.name)
+        return edits.diff(place.name, before, edits.apply(before, changes))
 
     async def _written(self, result: ToolResult, target: Place) -> ToolResult:
         """Run what is to follow a write; its failure is told, and neither repeats nor undoes the write."""

@@ -1,0 +1,50 @@
+"""What a person has set for every agent: `settings.yaml` in the configuration directory.
+
+A file that is not there says nothing. One that cannot be read is an error, as the denials in it would be lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sluice.config.decode import Context, decode, describe, shape_of_fields
+from sluice.config.errors import ConfigError
+from sluice.config.expand import Environ
+from sluice.config.load import read_text
+from sluice.config.schema import PermissionRules
+from sluice.config.tree import parse
+
+__all__ = ["SETTINGS_FILE", "UserSettings", "load_settings"]
+
+SETTINGS_FILE = "settings.yaml"
+"""The file's name in the configuration directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserSettings:
+    """The settings of one person. `permissions` stand beside those of the agent file; a deny on either side wins."""
+
+    permissions: PermissionRules = field(default_factory=PermissionRules)
+
+
+def load_settings(config_dir: Path | None, env: Environ) -> UserSettings:
+    """Read the settings.
+
+    Args:
+        config_dir: the configuration directory, None for none.
+        env: the values of `${env.X}`.
+
+    Raises:
+        ConfigError: the file is there and cannot be used; names file, line and key.
+    """
+    path = None if config_dir is None else config_dir / SETTINGS_FILE
+    if path is None or not path.exists():
+        return UserSettings()
+    ctx = Context(str(path), env)
+    root = parse(read_text(path), ctx.file)
+    if root is None or root.value is None:
+        return UserSettings()
+    if not isinstance(root.value, dict):
+        raise ConfigError(ctx.file, root.line, "", f"expected a mapping, got {describe(root)}")
+    return UserSettings(**decode(ctx, root, "", shape_of_fields(UserSettings)))
