@@ -23,7 +23,4 @@ AREA = area(
         "modes.scope.dispatcher-only": "The docs say that modes do not reach into an external harness.",
         "modes.persist.unknown-stored": "A stored mode nobody knows is treated as strict.",
     },
-    deferred={
-        "modes.scope.dispatcher-only": "turn settings: no test carries it yet",
-    },
 )

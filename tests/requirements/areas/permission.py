@@ -20,8 +20,6 @@ AREA = area(
         "permission.status.not-inferred": "What is shown never decides what may run.",
     },
     deferred={
-        "permission.answer.no-timeout": "turn settings: no test carries it yet",
         "permission.non-interactive.denies": "turn settings: no test carries it yet",
-        "permission.status.not-inferred": "turn settings: no test carries it yet",
     },
 )
