@@ -14,8 +14,9 @@ from sluice.wire.errors import BackendError, RefusedError, RpcError
 
 if TYPE_CHECKING:
     from sluice.agent.outcome import Failure
+    from sluice.config.errors import ConfigError
 
-__all__ = ["AUTH_METHOD_ID", "auth_required", "not_found", "refused", "turn_failure", "wire_error"]
+__all__ = ["AUTH_METHOD_ID", "auth_required", "not_found", "refused", "turn_failure", "unusable", "wire_error"]
 
 log = logging.getLogger(__name__)
 
@@ -79,3 +80,10 @@ def wire_error(error: BaseException) -> BaseException:
         log.error("store: %s", error.text)
         return BackendError("The session store failed", {"reason": f"store_{error.kind}", "error": error.text})
     return error
+
+
+def unusable(message: str, error: ConfigError) -> BackendError:
+    """A configuration error for the wire, which says where in which file; the log gets the same line."""
+    log.error("%s", error)
+    data = {"file": str(error.file), "line": error.line, "key": error.key, "error": error.message}
+    return BackendError(message, data)

@@ -18,7 +18,8 @@ import anyio
 import anyio.to_thread
 
 from sluice.handlers.agent_parts import AnswerCaches, fallback
-from sluice.handlers.answers import wire_error
+from sluice.handlers.agent_rules import rules_of, user_rules
+from sluice.handlers.answers import unusable, wire_error
 from sluice.wire.errors import BackendError
 
 if TYPE_CHECKING:
@@ -31,9 +32,7 @@ if TYPE_CHECKING:
     from sluice.agent.ports import Elicitation, Files, Model, Terminal, Toolset
     from sluice.agent.team import Agent, Team
     from sluice.config.environment import Environment
-    from sluice.config.errors import ConfigError
-    from sluice.config.schema import AgentConfig, AgentFile, PermissionRules, ThinkingBudget
-    from sluice.config.user_settings import UserSettings
+    from sluice.config.schema import AgentConfig, AgentFile, ThinkingBudget
     from sluice.machines import Transition
     from sluice.mcp.supervised import SupervisedToolset
     from sluice.outbound import AddressPolicy
@@ -206,7 +205,7 @@ class Assembly:
         try:
             file = load(self.options.agent_file, self.environment, self.options.flavors)
         except ConfigError as error:
-            raise _unusable("The agent file is not usable", error) from error
+            raise unusable("The agent file is not usable", error) from error
         except EnvFileError as error:
             log.error("credential sources: %s", error)
             raise BackendError("The credential sources could not be read") from error
@@ -253,7 +252,7 @@ class Assembly:
                     )
                 made.append(models.build(resolved, directory=self.options.agent_file.resolve().parent))
         except ConfigError as error:
-            raise _unusable("The model is not usable", error) from error
+            raise unusable("The model is not usable", error) from error
         except (ModelUnavailable, ModelError, Missing) as unavailable:
             log.error("model %s: %s", reference, unavailable)
             data = {"model": reference, "error": str(unavailable)}
@@ -326,17 +325,7 @@ class Assembly:
             agents[name] = self._agent(file, config, toolsets, overrides.get(name, ""))
         team = Team(agents, file.default_agent.name)
         choices = selectable(file, self.environment)
-        return Built(file, team, _rules(file.permissions), _rules(self._settings().permissions), choices)
-
-    def _settings(self) -> UserSettings:
-        """The person's settings, read anew like the agent file."""
-        from sluice.config.errors import ConfigError
-        from sluice.config.user_settings import load_settings
-
-        try:
-            return load_settings(self.environment.config_dir, self.environment)
-        except ConfigError as error:
-            raise _unusable("The settings are not usable", error) from error
+        return Built(file, team, rules_of(file.permissions), user_rules(self.environment), choices)
 
     def _agent(self, file: AgentFile, config: AgentConfig, toolsets: Sequence[Toolset], chosen: str) -> Agent:
         from sluice.agent.team import Agent
@@ -389,16 +378,3 @@ def _import_store() -> type[Store]:
     from sluice.persistence.store import Store
 
     return Store
-
-
-def _rules(written: PermissionRules) -> Rules:
-    from sluice.agent.permissions import Rules
-
-    return Rules.of(written.allow, written.ask, written.deny)
-
-
-def _unusable(message: str, error: ConfigError) -> BackendError:
-    """A configuration error for the wire, which says where in which file; the log gets the same line."""
-    log.error("%s", error)
-    data = {"file": str(error.file), "line": error.line, "key": error.key, "error": error.message}
-    return BackendError(message, data)
