@@ -65,7 +65,7 @@ DOORS: dict[str, set[str]] = {
     "msgspec": {"wire", "acp", "config", "models", "client"},
     "opentelemetry": {"wire/tracing.py", "cli"},
     "rich": {"cli", "client"},
-    "PIL": {"handlers/content.py"},
+    "PIL": {"handlers/images.py"},
     "tree_sitter": {"agent/shell_words.py"},
     "tree_sitter_bash": {"agent/shell_words.py"},
 }

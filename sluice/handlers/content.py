@@ -1,64 +1,69 @@
 """From the content blocks of a prompt to the message that is stored and sent to the model.
 
-Specification page: https://agentclientprotocol.com/protocol/content. Texts stay texts; embedded text becomes a
-document; what cannot be used becomes a bounded notice without payload or full URI, and the turn goes on.
+Specification page: https://agentclientprotocol.com/protocol/content. Texts stay texts; everything else becomes an
+inline document in the order of the prompt, twice when it was attached twice. What cannot be used becomes a bounded
+notice without payload or full URI, and the turn goes on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from urllib.parse import unquote, urlsplit
+
+import anyio.to_thread
 
 from sluice import acp
 from sluice.agent.attempts import new_id
+from sluice.handlers import attachments, audio, images
+from sluice.handlers.resource_links import LinkReader
 from sluice.persistence.records import Message, Part
 
-__all__ = ["MAX_TEXT", "user_message"]
-
-MAX_TEXT = 5 << 20
-"""Bytes of one embedded text (attachments.limits.per-item)."""
-
-MAX_LABEL = 200
-"""Characters of a name that is shown to the model for an attachment."""
+__all__ = ["user_message"]
 
 
-def user_message(prompt: Sequence[acp.ContentBlock]) -> Message:
-    """The user message; its id is ours, whatever ids the prompt carries (message-ids.user.agent-made)."""
-    return Message(role="user", id=new_id(), parts=tuple(_part(block) for block in prompt))
+async def user_message(prompt: Sequence[acp.ContentBlock], links: LinkReader) -> Message:
+    """The user message; its id is ours, whatever ids the prompt carries (message-ids.user.agent-made).
+
+    Annotations, `_meta`, titles, descriptions and source URIs are not part of it. Pictures are worked on in a worker
+    thread, one after another, so that a prompt with many of them needs the memory of one.
+
+    Args:
+        prompt: the blocks as they came.
+        links: reads what `file:` links point to, at the client.
+    """
+    parts: list[Part] = []
+    for block in prompt:
+        parts += await _parts(block, links)
+    return Message(role="user", id=new_id(), parts=tuple(parts))
 
 
-def _part(block: acp.ContentBlock) -> Part:
+async def _parts(block: acp.ContentBlock, links: LinkReader) -> Sequence[Part]:
     if isinstance(block, acp.TextContent):
-        return Part(type="text", text=block.text)
+        return (Part(type="text", text=block.text),)
     if isinstance(block, acp.ResourceLink):
-        return _notice(f"[Linked resource, not read: {_label(block.uri, block.name)}]")
-    if isinstance(block, acp.EmbeddedResource):
-        resource = block.resource
-        if isinstance(resource, acp.TextResourceContents):
-            return _document(resource)
-        assert isinstance(resource, acp.BlobResourceContents), "a resource holds text or a blob"
-        return _notice(f"[Binary resource left out: {_label(resource.uri)}]")
-    kind = "Image" if isinstance(block, acp.ImageContent) else "Audio"
-    return _notice(f"[{kind} left out: this agent does not take it]")
+        return await links.parts(block)
+    if isinstance(block, acp.ImageContent):
+        name = attachments.label(block.uri or "", default="")
+        return await _image(block.data, block.mime_type, name)
+    if isinstance(block, acp.AudioContent):
+        return await anyio.to_thread.run_sync(audio.parts, block.data, block.mime_type)
+    resource = block.resource
+    name = attachments.label(getattr(resource, "uri", ""))
+    if isinstance(resource, acp.TextResourceContents):
+        return (attachments.text_document(resource.text, resource.mime_type, name),)
+    assert isinstance(resource, acp.BlobResourceContents), "a resource holds text or a blob"
+    return await _blob(resource.blob, resource.mime_type or "", name)
 
 
-def _document(resource: acp.TextResourceContents) -> Part:
-    name, size = _label(resource.uri), len(resource.text.encode("utf-8", "replace"))
-    if size > MAX_TEXT:
-        return _notice(f"[Resource left out, larger than {MAX_TEXT >> 20} MiB: {name}]")
-    mime = (resource.mime_type or "text/plain")[:MAX_LABEL]
-    return Part(type="document", text=resource.text, mime_type=mime, name=name, size=size)
+async def _blob(data: str, mime_type: str, name: str) -> Sequence[Part]:
+    """An embedded binary: a picture or a sound where its type says so, else a document."""
+    kind = mime_type.strip().lower()
+    if kind.startswith("image/") and kind != "image/svg+xml":
+        return await _image(data, kind, name)
+    if kind.startswith("audio/"):
+        return await anyio.to_thread.run_sync(audio.parts, data, mime_type, name)
+    return await anyio.to_thread.run_sync(attachments.binary_document, data, kind, name)
 
 
-def _notice(text: str) -> Part:
-    return Part(type="text", text=text, notice=True)
-
-
-def _label(uri: str, name: str = "") -> str:
-    """A name that says which resource is meant without its full address: no query, no user, no parent folders."""
-    try:
-        path = urlsplit(uri).path
-    except ValueError:
-        path = ""
-    label = name.strip() or unquote(path.rstrip("/").rsplit("/", 1)[-1]) or "resource"
-    return "".join(char if char.isprintable() else " " for char in label)[:MAX_LABEL]
+async def _image(data: str, mime_type: str, name: str) -> Sequence[Part]:
+    # Not abandoned on cancel: a thread that goes on alone would hold the picture's memory unseen.
+    return await anyio.to_thread.run_sync(images.parts, data, mime_type, name)

@@ -24,7 +24,7 @@ latest it supports."""
 
 CAPABILITIES = acp.AgentCapabilities(
     load_session=True,
-    prompt_capabilities=acp.PromptCapabilities(embedded_context=True),
+    prompt_capabilities=acp.PromptCapabilities(image=True, audio=True, embedded_context=True),
     mcp_capabilities=acp.McpCapabilities(http=True, sse=True),
     session_capabilities=acp.SessionCapabilities(
         list=acp.SessionListCapabilities(),

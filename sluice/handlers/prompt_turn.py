@@ -18,7 +18,9 @@ from sluice.agent.outcome import Failure, Outcome
 from sluice.handlers import command_turn, slash_commands
 from sluice.handlers.connection import Connection
 from sluice.handlers.content import user_message
+from sluice.handlers.file_system import ClientFiles
 from sluice.handlers.initialization import advertised
+from sluice.handlers.resource_links import LinkReader
 from sluice.handlers.session import Holder, Incarnation
 from sluice.handlers.session_config_options import post_options
 from sluice.handlers.slash_commands import Typed
@@ -89,7 +91,13 @@ async def _work(
         blocks = slash_commands.instructed(typed)
         if not blocks:
             return Outcome()
-    return await _chat(live, holder, user_message(blocks), ports)
+    return await _chat(live, holder, await user_message(blocks, _links(live)), ports)
+
+
+def _links(live: Incarnation) -> LinkReader:
+    offered, talk = live.connection.capabilities, live.talk
+    files = ClientFiles(live.connection.peer, live.id, offered) if offered.fs_read else None
+    return LinkReader(files, talk.cwd, talk.roots)
 
 
 async def _built_in(live: Incarnation, holder: Holder, typed: Typed, ports: Ports) -> Outcome:
@@ -165,7 +173,8 @@ def _name(live: Incarnation, message: Message) -> None:
     talk = live.talk
     if talk.title is not None:
         return
-    first = next((line.strip() for line in message.text.splitlines() if line.strip()), "")
+    typed = "".join(part.text for part in message.parts if part.type == "text" and not part.notice)
+    first = next((line.strip() for line in typed.splitlines() if line.strip()), "")
     if not first:
         return
     talk.title = first if len(first) <= MAX_TITLE else first[: MAX_TITLE - 1].rstrip() + "…"

@@ -13,6 +13,7 @@ from typing import Any
 from sluice.agent.ports import ModelRequest, ToolSpec
 from sluice.models.catalogue import facts
 from sluice.models.names import WireNames, wire_id
+from sluice.models.redact import mask_known
 from sluice.models.settings import ResolvedModel
 from sluice.models.thinking import thinking_options
 from sluice.persistence.records import Message, Part, ToolCallRecord
@@ -26,7 +27,11 @@ _PROTECTED = frozenset({"messages", "stream"})
 _REASONING_MODELS = ("o1", "o3", "o4", "gpt-5", "gpt-6")
 """Model families of OpenAI that refuse `max_tokens` and take `max_completion_tokens` in its place."""
 
-_AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+_AUDIO_FORMATS = {
+    **dict.fromkeys(("audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave"), "wav"),
+    **dict.fromkeys(("audio/mpeg", "audio/mp3"), "mp3"),
+}
+"""MIME type without parameters -> the format's name; a sound of another type is left out, never relabelled."""
 
 
 def request_body(resolved: ResolvedModel, request: ModelRequest, names: WireNames) -> dict[str, Any]:
@@ -172,10 +177,11 @@ def _media(part: Part, capabilities: Mapping[str, bool]) -> dict[str, Any] | Non
     url = f"data:{part.mime_type};base64,{part.data}"
     if part.type == "image" and capabilities.get("image", True):
         return {"type": "image_url", "image_url": {"url": url}}
-    if part.type == "audio" and capabilities.get("audio") and part.mime_type in _AUDIO_FORMATS:
-        return {"type": "input_audio", "input_audio": {"data": part.data, "format": _AUDIO_FORMATS[part.mime_type]}}
+    sound = _AUDIO_FORMATS.get(part.mime_type.split(";")[0].strip())
+    if part.type == "audio" and capabilities.get("audio") and sound:
+        return {"type": "input_audio", "input_audio": {"data": part.data, "format": sound}}
     if part.mime_type == "application/pdf" and capabilities.get("pdf"):
-        return {"type": "file", "file": {"filename": part.name or "document.pdf", "file_data": url}}
+        return {"type": "file", "file": {"filename": mask_known(part.name) or "document.pdf", "file_data": url}}
     return None
 
 
@@ -196,10 +202,11 @@ def _as_text(parts: Iterable[Part]) -> str:
 
 
 def _described(part: Part) -> str:
-    label = " ".join(piece for piece in (part.type, part.name, part.mime_type) if piece)
+    """What stands for a document, secrets masked in its text and its name (attachments.redaction.text-and-labels)."""
+    label = " ".join(piece for piece in (part.type, mask_known(part.name), part.mime_type) if piece)
     if part.data:
         return f"[{label}, {part.size} bytes: left out, this model cannot take it]"
-    return f"[{label}]\n{part.text}" if part.text else ""
+    return f"[{label}]\n{mask_known(part.text)}" if part.text else ""
 
 
 def _capabilities(resolved: ResolvedModel) -> dict[str, bool]:

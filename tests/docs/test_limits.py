@@ -66,3 +66,10 @@ def test_it_says_what_a_directory_is_not() -> None:
 
 def test_it_says_that_roots_of_work_under_way_are_kept() -> None:
     says("keeps the directories it began with")
+
+
+@pytest.mark.requirement("audio.limits.frame-first")
+def test_the_page_on_attachments_says_which_limit_comes_first() -> None:
+    page = Path(__file__).parents[2] / "docs" / "attachments.md"
+    text = " ".join(page.read_text(encoding="utf-8").split())
+    assert "about 7.5 MiB of sound" in text and "(10 MiB)" in text and "20 MiB, decoded" in text

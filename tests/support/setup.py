@@ -23,10 +23,22 @@ def _write(path: Path, content: Any) -> Path:
     return path
 
 
-def agent_on(directory: Path, base_url: str, *, agent: dict[str, Any] | None = None, **file: Any) -> Path:
-    """An agent whose model is the server at `base_url`; `agent` and `file` add to or replace keys."""
+def agent_on(
+    directory: Path,
+    base_url: str,
+    *,
+    agent: dict[str, Any] | None = None,
+    takes: dict[str, bool] | None = None,
+    **file: Any,
+) -> Path:
+    """An agent whose model is the server at `base_url`; `agent` and `file` add to or replace keys.
+
+    `takes` is what the model is said to take besides text.
+    """
     root = {"model": "m", "description": "a test agent", "instruction": "Help.", "toolsets": TOOLSETS}
-    model = {"provider": "openai", "model": "test-model", "base_url": base_url}
+    model: dict[str, Any] = {"provider": "openai", "model": "test-model", "base_url": base_url}
+    if takes is not None:
+        model["capabilities"] = takes
     content = {"agents": {"root": {**root, **(agent or {})}}, "models": {"m": model}, **file}
     return _write(directory / "agent.yaml", content)
 
@@ -58,6 +70,7 @@ async def on_stage(
     agent: dict[str, Any] | None = None,
     allow: Sequence[str] = (),
     file: dict[str, Any] | None = None,
+    takes: dict[str, bool] | None = None,
     **capabilities: Any,
 ) -> AsyncIterator[Stage]:
     """Everything up to the first prompt; `allow` are networks that the operator opens, `file` top-level keys.
@@ -67,7 +80,7 @@ async def on_stage(
     cwd = directory / "project"
     cwd.mkdir(exist_ok=True)
     async with ModelServer(replies) as model:
-        path = agent_on(directory, model.base_url, agent=agent, **(file or {}))
+        path = agent_on(directory, model.base_url, agent=agent, takes=takes, **(file or {}))
         async with serving(path, directory / "session.db", allow=allow) as server:
             client = server.client
             await client.initialize(**capabilities)

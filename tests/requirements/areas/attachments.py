@@ -23,7 +23,7 @@ AREA = area(
         "attachments.image.normalised": "attachments: no test carries it yet",
         "attachments.limits.per-item": "attachments: no test carries it yet",
         "attachments.limits.notice": "attachments: no test carries it yet",
-        "attachments.cache.bypass": "attachments: no test carries it yet",
+        "attachments.cache.bypass": "config: there is no response cache yet",
         "attachments.persist.no-protocol-metadata": "attachments: no test carries it yet",
         "attachments.redaction.text-and-labels": "attachments: no test carries it yet",
     },

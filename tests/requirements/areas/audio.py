@@ -25,9 +25,9 @@ AREA = area(
         "audio.no-processing.none": "attachments: no test carries it yet",
         "audio.notice.every-block": "attachments: no test carries it yet",
         "audio.provider.two-conditions": "attachments: no test carries it yet",
-        "audio.provider.gemini": "attachments: no test carries it yet",
+        "audio.provider.gemini": "models: there is no Gemini client yet",
         "audio.provider.chat-completions": "attachments: no test carries it yet",
-        "audio.provider.others-notice-only": "attachments: no test carries it yet",
+        "audio.provider.others-notice-only": "models: Chat Completions is the only API so far",
         "audio.limits.frame-first": "attachments: no test carries it yet",
     },
 )
