@@ -17,14 +17,6 @@ AREA = area(
         "attachments.redaction.text-and-labels": "Secrets are masked on the way to the model.",
     },
     deferred={
-        "attachments.document.ordered": "attachments: no test carries it yet",
-        "attachments.document.duplicates-kept": "attachments: no test carries it yet",
-        "attachments.document.text-mime-as-text": "attachments: no test carries it yet",
-        "attachments.image.normalised": "attachments: no test carries it yet",
-        "attachments.limits.per-item": "attachments: no test carries it yet",
-        "attachments.limits.notice": "attachments: no test carries it yet",
         "attachments.cache.bypass": "config: there is no response cache yet",
-        "attachments.persist.no-protocol-metadata": "attachments: no test carries it yet",
-        "attachments.redaction.text-and-labels": "attachments: no test carries it yet",
     },
 )

@@ -18,16 +18,7 @@ AREA = area(
         "audio.limits.frame-first": "The line limit comes first, and the docs say so.",
     },
     deferred={
-        "audio.capability.advertised": "attachments: no test carries it yet",
-        "audio.bytes.exact": "attachments: no test carries it yet",
-        "audio.mime.normalised": "attachments: no test carries it yet",
-        "audio.invalid.fixed-notice": "attachments: no test carries it yet",
-        "audio.no-processing.none": "attachments: no test carries it yet",
-        "audio.notice.every-block": "attachments: no test carries it yet",
-        "audio.provider.two-conditions": "attachments: no test carries it yet",
         "audio.provider.gemini": "models: there is no Gemini client yet",
-        "audio.provider.chat-completions": "attachments: no test carries it yet",
         "audio.provider.others-notice-only": "models: Chat Completions is the only API so far",
-        "audio.limits.frame-first": "attachments: no test carries it yet",
     },
 )

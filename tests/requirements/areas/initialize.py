@@ -21,7 +21,4 @@ AREA = area(
         "initialize.failure.missing-credentials": "Missing credentials do not fail the handshake.",
         "initialize.failure.bad-config": "A broken agent file fails it, with an error that is not about authentication.",
     },
-    deferred={
-        "initialize.agent.capability-values": "attachments: pictures and sounds are not taken yet, so not advertised",
-    },
 )

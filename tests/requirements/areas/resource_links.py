@@ -10,10 +10,4 @@ AREA = area(
         "resource-links.other.never-fetched": "Other links cause no traffic.",
         "resource-links.other.label-reaches-model": "The model gets at least a label.",
     },
-    deferred={
-        "resource-links.file.client-read-only": "attachments: no test carries it yet",
-        "resource-links.file.decoded-once": "attachments: no test carries it yet",
-        "resource-links.other.never-fetched": "attachments: no test carries it yet",
-        "resource-links.other.label-reaches-model": "attachments: no test carries it yet",
-    },
 )
