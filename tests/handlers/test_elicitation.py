@@ -421,6 +421,33 @@ async def test_the_questions_of_a_call_can_be_withdrawn_from_another_task(tmp_pa
         assert path_of(stage) == ["withdrawn", "accepted"]
 
 
+@pytest.mark.requirement("elicitation.oauth.not-adapted", "elicitation.setup.non-interactive")
+@pytest.mark.parametrize("kind", ["http", "sse"])
+async def test_a_server_that_wants_a_login_fails_the_setup_and_nobody_is_asked_for_one(
+    tmp_path: Path, kind: str
+) -> None:
+    async def refuse(stream: anyio.abc.SocketStream) -> None:
+        async with stream:
+            await stream.receive()
+            where = "https://login.example/.well-known/oauth-protected-resource"
+            head = f'HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer resource_metadata="{where}"\r\n'
+            await stream.send(f"{head}Content-Length: 0\r\nConnection: close\r\n\r\n".encode())
+
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    port_number = listener.extra(anyio.abc.SocketAttribute.local_port)
+    async with (
+        listener,
+        on_stage(tmp_path, allow=["127.0.0.0/8"], **BOTH) as stage,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(listener.serve, refuse)
+        server = {"type": kind, "name": "far", "url": f"http://127.0.0.1:{port_number}/mcp", "headers": []}
+        error = await stage.client.error("session/new", cwd=str(stage.cwd), mcpServers=[server])
+        assert error["code"] == -32603
+        assert stage.client.requests("elicitation/") == [] and path_of(stage) == []
+        tasks.cancel_scope.cancel()
+
+
 async def test_a_closed_session_asks_nothing(tmp_path: Path) -> None:
     async with asking(tmp_path, **FORM) as stage:
         old = port(stage)

@@ -13,6 +13,7 @@ import pytest
 
 from sluice.agent.ports import TerminalCommand, ToolContext, ToolFailure
 from sluice.handlers import terminals
+from sluice.machines import CompiledBackground
 from sluice.tools import shell
 from tests.support.model_server import Scripted, call, calls, text
 from tests.support.setup import Stage, on_stage
@@ -312,6 +313,33 @@ async def test_an_id_that_comes_after_the_cancel_is_killed_and_released(tmp_path
         assert create["id"] not in cancelled
 
 
+async def test_a_create_that_is_refused_after_the_cancel_leaves_nothing_behind(tmp_path: Path) -> None:
+    async with with_terminals(tmp_path, "sleep 99", more=(text("ok"),)) as (stage, fake):
+        fake.silent.add("create")
+        prompt = await send_prompt(stage)
+        create = await stage.client.asked("terminal/create")
+        await cancel(stage)
+        await stage.client.result("session/list")
+        await stage.client.refuse(create, -32602)
+        assert (await stage.client.answer(prompt))["result"] == {"stopReason": "cancelled"}
+        assert path_of(stage) == ["abandoned", "refused"]
+        assert (await stage.client.prompt(stage.session, "next"))["result"] == {"stopReason": "end_turn"}
+
+
+@pytest.mark.requirement("tool-lifecycle.interrupt.known-results")
+async def test_an_exit_that_is_told_in_one_breath_with_the_cancel_is_a_known_result(tmp_path: Path) -> None:
+    async with with_terminals(tmp_path, "x") as (stage, fake):
+        prompt = await send_prompt(stage)
+        wait = await stage.client.asked("terminal/wait_for_exit")
+        exited = {"jsonrpc": "2.0", "id": wait["id"], "result": {"exitCode": 0}}
+        gone = {"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": stage.session}}
+        await stage.client.write(exited, gone)
+        assert (await stage.client.answer(prompt))["result"] == {"stopReason": "cancelled"}
+        assert path_of(stage) == ["owned", "killing", "killing", "releasing", "released"]
+        assert statuses(stage) == ["completed"] and results(stage) == ["out\n"]
+        assert fake.all == [["wait_for_exit", "kill", "output", "release"]]
+
+
 async def test_a_cancel_gives_a_slow_create_its_whole_budget_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -508,6 +536,26 @@ async def test_a_queued_prompt_is_refused_when_the_cancelled_turn_leaves_a_termi
         await stage.client.respond(kill, {})
         assert (await stage.client.answer(first))["result"] == {"stopReason": "cancelled"}
         assert (await stage.client.answer(second))["error"]["data"]["reason"] == "cleanup_failed"
+
+
+@pytest.mark.requirement("client-terminal.own.unresolved-blocks", "machines.coupling.table")
+async def test_a_terminal_of_a_background_agent_that_is_not_released_blocks_an_idle_session(tmp_path: Path) -> None:
+    """Naively only the end of a turn looks at terminals, and the next prompt is admitted beside one that is left."""
+    async with with_terminals(tmp_path, exits=({"exitCode": 0},)) as (stage, fake):
+        live = stage.server.connection.entries[stage.session].live
+        assert live is not None
+        task = CompiledBackground(key="agent-1", record=live.connection.record)
+        live.background.append(task)
+        fake.errors["release"] = -32603
+        context = ToolContext(stage.session, "c", str(stage.cwd), owner="agent-1")
+        command = TerminalCommand(("/bin/sh", "-c", "x"), str(stage.cwd), {}, 1)
+        assert (await live.terminals.run(command, context)).exit_code == 0
+        task.fire("finished")
+        await assert_blocked(stage)
+        with pytest.raises(ToolFailure, match="no command is started"):
+            await live.terminals.run(command, context)
+        fake.errors.clear()
+        assert await stage.client.result("session/close", sessionId=stage.session) == {}
 
 
 # --- the end of a session ---------------------------------------------------------------------------------------

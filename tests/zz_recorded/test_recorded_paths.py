@@ -22,9 +22,6 @@ NOT_TAKEN: dict[tuple[str, str, str, str], str] = {
         "reconnecting",
         "blocked",
     ): "needs a server that cannot be killed, as root cannot make one",
-    ("turn", "unresolved", "idle", "blocked"): "only a background agent's terminal can fail beside an idle turn",
-    ("terminal", "create_refused", "abandoned", "refused"): RACE,
-    ("terminal", "exit", "killing", "killing"): RACE,
     ("terminal", "exit", "releasing", "releasing"): RACE,
     ("background", "cancel", "running", "cancelling"): AGENTS,
     ("background", "finished", "running", "ended"): AGENTS,
@@ -35,30 +32,6 @@ NOT_TAKEN: dict[tuple[str, str, str, str], str] = {
     ("mcp", "retire", "connecting", "retiring"): "taken by the server's own tests in tests/mcp, without a session",
     ("mcp", "retire", "disconnected", "retiring"): "taken by the server's own tests in tests/mcp, without a session",
     ("mcp", "stop_failed", "retiring", "failed"): "needs a server that cannot be killed, as root cannot make one",
-    (
-        "elicitation",
-        "accept",
-        "open",
-        "accepted",
-    ): "recorded by the elicitations' own machines, not by the connection",
-    (
-        "elicitation",
-        "decline",
-        "open",
-        "declined",
-    ): "recorded by the elicitations' own machines, not by the connection",
-    (
-        "elicitation",
-        "cancel",
-        "open",
-        "cancelled",
-    ): "recorded by the elicitations' own machines, not by the connection",
-    (
-        "elicitation",
-        "withdraw",
-        "open",
-        "withdrawn",
-    ): "recorded by the elicitations' own machines, not by the connection",
 }
 
 
