@@ -30,7 +30,4 @@ AREA = area(
         "elicitation.setup.non-interactive": "Setting up servers asks nothing.",
         "elicitation.history.not-stored": "Questions and answers are not stored.",
     },
-    deferred={
-        "elicitation.oauth.not-adapted": "elicitation: no test carries it yet",
-    },
 )
