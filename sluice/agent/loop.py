@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 import anyio
@@ -32,6 +33,7 @@ from sluice.agent.ports import (
     ToolContext,
     ToolFailure,
     ToolResult,
+    Tracer,
 )
 from sluice.machines import Transition
 from sluice.persistence.records import Item, Message, Part
@@ -63,7 +65,8 @@ STOP_REASONS = {"length": "max_tokens", "refusal": "refusal"}
 class Ports:
     """The way out of a run: `sink` waits for room, `post` never waits (for the few reports of a drain).
 
-    `owner` is the id of the background task that the run is, "" for the foreground turn.
+    `owner` is the id of the background task that the run is, "" for the foreground turn. `tracer` is None when the
+    run belongs to no trace.
     """
 
     sink: Sink
@@ -71,6 +74,11 @@ class Ports:
     permission: PermissionPort
     note: Callable[[Transition], None] | None = None
     owner: str = ""
+    tracer: Tracer | None = None
+
+    def span(self, name: str) -> AbstractContextManager[None]:
+        """A span around one model call or one tool call."""
+        return nullcontext() if self.tracer is None else self.tracer.span(name)
 
 
 @dataclass(slots=True)
@@ -188,7 +196,8 @@ class Run:
         tools = [tool.spec for tool in agent.tools.values()]
         request = ModelRequest(messages, tools, response_form(agent.config.structured_output))
         self.attempts = Attempts(agent.model, self.ports.sink, agent.fallback)
-        response = await self.attempts.complete(request)
+        with self.ports.span(f"chat {agent.model.ref}"):
+            response = await self.attempts.complete(request)
         # No await until the calls stand: from here on the whole reply is stored, not its parts.
         asked, message = self.attempts.model, self.attempts.message(response, agent.name)
         self.attempts = None
@@ -279,7 +288,8 @@ class Run:
 
     def _context(self, call: Call) -> ToolContext:
         talk = self.conversation
-        return ToolContext(talk.session_id, call.record.id, talk.cwd, talk.roots, self.ports.owner)
+        trace = None if self.ports.tracer is None else self.ports.tracer.current()
+        return ToolContext(talk.session_id, call.record.id, talk.cwd, talk.roots, self.ports.owner, trace)
 
     async def _show(self, call: Call) -> None:
         """Report a call. A report that was cancelled before it was sent counts as not sent, and settle sends it."""
@@ -295,7 +305,8 @@ class Run:
         call.machine.fire("start")
         await self._show(call)
         try:
-            result = await call.tool.run(call.arguments, self._context(call))
+            with self.ports.span(f"execute_tool {call.tool.name}"):
+                result = await call.tool.run(call.arguments, self._context(call))
         except ToolFailure as failure:
             result = ToolResult(str(failure), is_error=True)
         except Exception:

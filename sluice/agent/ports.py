@@ -7,6 +7,7 @@ them; `handlers` implements the round trips to a client (permission, files, term
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -35,6 +36,7 @@ __all__ = [
     "ToolResult",
     "ToolSpec",
     "Toolset",
+    "Tracer",
     "UrlQuestion",
 ]
 
@@ -178,7 +180,8 @@ class ToolResult:
 class ToolContext:
     """Where a call runs. `cwd` and `roots` are absolute paths; `call_id` is the id of the tool call.
 
-    `owner` is the id of the background task that made the call, "" for the foreground turn.
+    `owner` is the id of the background task that made the call, "" for the foreground turn. `trace` is where the call
+    is in its trace, for what is asked on its behalf from another task; None for nowhere.
     """
 
     session_id: str
@@ -186,6 +189,19 @@ class ToolContext:
     cwd: str
     roots: tuple[str, ...] = ()
     owner: str = ""
+    trace: object = field(default=None, compare=False)
+
+
+class Tracer(Protocol):
+    """Makes spans around what a turn does, and knows where a task is in its trace."""
+
+    def span(self, name: str) -> AbstractContextManager[None]:
+        """Enter it around a model call or a tool call; tasks that are started inside are below it."""
+        ...
+
+    def current(self) -> object:
+        """Where this task is, for `ToolContext.trace`; None for nowhere."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,6 +99,9 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     acp.add_argument(
         "--attachable", action="store_true", help="let `serve mcp --attach` of the same user reach the sessions"
     )
+    acp.add_argument(
+        "--otel", action="store_true", help="send spans to an OpenTelemetry collector, as the OTEL_* variables say"
+    )
     acp.set_defaults(command=_serve_acp)
     _add_serve_mcp(protocols)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from sluice.cli.telemetry import exporting
 from sluice.handlers.assembly import Assembly, Options
 from sluice.handlers.connection import Connection
 from sluice.handlers.table import NOTIFICATIONS, REQUESTS
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from sluice.config.environment import Environment
     from sluice.handlers.journaling import Journaling
     from sluice.outbound import AddressPolicy
+    from sluice.wire.tracing import Spans
 
 __all__ = ["make_assembly", "serve_acp"]
 
@@ -37,11 +39,14 @@ def serve_acp(options: argparse.Namespace) -> int:
     log.set_up(logging.DEBUG if options.debug else logging.WARNING, log_file)
     notes = _journaling(options)  # its path is relative to where the command was started
     runs = paths.data_dir(os.environ, options.data_dir) if options.attachable else None
-    return anyio.run(_serve, transport, make_assembly(options), notes, runs)
+    with exporting(options.otel) as spans:
+        return anyio.run(_serve, transport, make_assembly(options, spans), notes, runs)
 
 
-def make_assembly(options: argparse.Namespace) -> Assembly:
+def make_assembly(options: argparse.Namespace, spans: Spans | None = None) -> Assembly:
     """What the shared flags describe; changes into the working directory when one is named.
+
+    `spans` makes spans of what is done, None for none.
 
     Raises:
         ValueError: a network of `--allow-address` is none, or nothing says where data is kept.
@@ -57,6 +62,7 @@ def make_assembly(options: argparse.Namespace) -> Assembly:
             environment=lambda: _environment(options),
             flavors=tuple(options.flavor or ()),
             addresses=_addresses(options),
+            spans=spans,
         )
     )
 

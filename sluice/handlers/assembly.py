@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from sluice.mcp.supervised import SupervisedToolset
     from sluice.outbound import AddressPolicy
     from sluice.persistence.store import Store
+    from sluice.wire.tracing import Spans
 
 __all__ = ["Assembly", "Built", "ClientSide", "MissingCredentials", "Options", "Owner"]
 
@@ -51,6 +52,7 @@ class Options:
     is offered to clients, None for everything this agent can do; what is not offered does not exist. `addresses` says
     what may be reached where a client or a model names the address, None for public addresses only. `flavors` are the
     patches of the agent file that are applied, in order. `rng` picks the members of alloys, None for one of its own.
+    `spans` makes spans of what is done, None for none.
     """
 
     agent_file: Path
@@ -61,6 +63,7 @@ class Options:
     addresses: AddressPolicy | None = None
     flavors: tuple[str, ...] = ()
     rng: Random | None = None
+    spans: Spans | None = None
 
 
 class MissingCredentials(Exception):

@@ -24,6 +24,7 @@ from sluice.machines import Decision, Refusal, View, admission, coupling, verdic
 from sluice.wire.cleanup import shielded
 from sluice.wire.errors import MethodNotFound, RequestCancelled
 from sluice.wire.peer import IncomingRequest, Peer
+from sluice.wire.tracing import Tracing
 
 if TYPE_CHECKING:
     from sluice.handlers.assembly import Assembly
@@ -90,6 +91,7 @@ class Connection:
         self.authenticating: Joint | None = None
         self.logging_out: Joint | None = None
         self.capabilities = ClientCapabilities()
+        self.tracing = Tracing(assembly.options.spans)
         self.validation_failed = False
         self.tasks: TaskGroup
 
@@ -178,12 +180,17 @@ class Connection:
         if admission.admit(request.method, View(connection=self.machine.state)).verdict == "held":
             self._hold(request)
         else:
-            self.requests[request.method](self, request)
+            with self.tracing.serving(request.method, request.params) as request.on_answered:
+                self.requests[request.method](self, request)
 
     def notification(self, method: str, params: bytes) -> None:
         """Act on one notification; unknown ones are dropped in silence."""
         if method in self.notifications:
-            self.notifications[method](self, params)
+            with self.tracing.serving(method, params) as handled:
+                try:
+                    self.notifications[method](self, params)
+                finally:
+                    handled()
 
     def end_of_input(self) -> None:
         """Begin the shutdown; also for a signal and for a client that no longer reads. Only the first call counts."""

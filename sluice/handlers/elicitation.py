@@ -23,6 +23,7 @@ from sluice.acp.forms import FormError, check_content, check_schema
 from sluice.acp.validation import BadAnswer, decode_result
 from sluice.agent.ports import ElicitationAnswer, FormQuestion, ToolContext, UrlQuestion
 from sluice.handlers.screening import asks_for_credential
+from sluice.wire import tracing
 from sluice.wire.frames import FrameTooLarge
 from sluice.wire.peer import ConnectionLost, RemoteError
 
@@ -72,7 +73,9 @@ class ClientElicitation:
             if owner is None:
                 raise Declined("it is not clear which call the question belongs to")
             params = self._params(question, key)
-            answer = await self._ask(question, params, Pending(owner, machine))
+            # The task is the server's; the question belongs to the call (tracing.mcp.owning-call).
+            with tracing.under(owner.trace if isinstance(owner.trace, tracing.Trace) else None):
+                answer = await self._ask(question, params, Pending(owner, machine))
         except Declined as why:
             machine.fire("decline")
             return ElicitationAnswer("decline", reason=str(why))

@@ -15,6 +15,7 @@ from sluice.agent.loop import Run
 from sluice.agent.outcome import Outcome
 from sluice.handlers.answers import turn_failure
 from sluice.machines import answers
+from sluice.wire import tracing
 from sluice.wire.errors import RequestCancelled
 from sluice.wire.peer import IncomingRequest
 
@@ -28,6 +29,7 @@ class Holder:
         work: what is done while the slot is held; returns the result of the request.
         settle: what must still be done afterwards, shielded, whatever ended the work.
         scope: cancelled when the holder is cancelled; made in `admit`, so that a cancel can never come too early.
+        trace: the trace of its request; a queued prompt is started by the turn before it, and must not go on there.
         outcome: what the work ended with, an exception included; None when it was cancelled.
     """
 
@@ -39,6 +41,7 @@ class Holder:
         self.run: Run | None = None
         self.settle: Callable[[], Awaitable[None]] | None = None
         self.outcome: Any = None
+        self.trace = tracing.current()
 
     def respond(self, session_id: str, how: answers.HolderAnswer) -> None:
         """Answer as the table ANSWERS says: cancelled, -32800, or with what the work ended with."""

@@ -142,7 +142,8 @@ def _ports(live: Incarnation) -> Ports:
         except FrameTooLarge:
             _post_lean(live, event)
 
-    return Ports(sink, post, ClientPermission(peer, live.id), live.connection.record)
+    connection = live.connection
+    return Ports(sink, post, ClientPermission(peer, live.id), connection.record, tracer=connection.tracing)
 
 
 def _post_lean(live: Incarnation, event: Event) -> None:

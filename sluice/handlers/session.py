@@ -26,6 +26,7 @@ from sluice.handlers.joint import Joint
 from sluice.handlers.mcp_servers import retire_servers
 from sluice.handlers.terminals import ClientTerminals
 from sluice.machines import answers, coupling, verdicts
+from sluice.wire import tracing
 from sluice.wire.cleanup import shielded
 from sluice.wire.errors import BackendError, RequestCancelled
 from sluice.wire.peer import IncomingRequest
@@ -98,6 +99,7 @@ class Incarnation:
         self.build_scope = anyio.CancelScope()
         self.built = anyio.Event()
         self.stop = anyio.Event()
+        self.closed_under: tracing.Trace | None = None
         self.ending = Joint()
         self.setup_error: BaseException | None = None
         self.toolset_error = False
@@ -141,7 +143,8 @@ class Incarnation:
             if self.entry.machine.state == "absent":
                 return  # nothing after the event that freed the id
             with shielded(None, "a session makes the last releases and joins its toolsets before it ends"):
-                await self.terminals.last_attempt()
+                with tracing.under(self.closed_under):
+                    await self.terminals.last_attempt()
                 await self._stop_toolsets()
             event = verdicts.verdict("session", self._children())
             if event is None and self.toolset_error:
@@ -258,6 +261,7 @@ class Incarnation:
 
     async def _hold(self, holder: Holder) -> None:
         """One task per holder. The event that frees the slot is the last thing it does."""
+        tracing.adopt(holder.trace)
         with holder.scope:
             try:
                 holder.outcome = await holder.work(holder)
@@ -309,6 +313,8 @@ class Incarnation:
                     if task.can(event):
                         task.fire(event)
         if state in ("closing", "deleting"):
+            # The last releases belong to who closed the session, not to who opened it (tracing.scope.final-close).
+            self.closed_under = tracing.current()
             self.build_scope.cancel()
             self.stop.set()
 

@@ -43,6 +43,7 @@ from sluice.wire.frames import (
     id_key,
 )
 from sluice.wire.outbox import ConnectionLost, Outbox
+from sluice.wire.tracing import stamped
 from sluice.wire.transport import Transport
 
 __all__ = ["CANCEL_REQUEST", "ConnectionLost", "IncomingRequest", "Peer", "RemoteError", "Router"]
@@ -70,6 +71,7 @@ class IncomingRequest:
         params: raw JSON, b"" when absent or null.
         on_cancel: called synchronously by the reader whenever `$/cancel_request` names this id, or None to ignore it.
             It does not answer by itself.
+        on_answered: called once, when the answer is being queued; must not raise.
     """
 
     def __init__(self, peer: Peer, message: Request) -> None:
@@ -77,6 +79,7 @@ class IncomingRequest:
         self.method = message.method
         self.params = message.params
         self.on_cancel: Callable[[], None] | None = None
+        self.on_answered: Callable[[], None] | None = None
         self._peer = peer
         self._key = message.key
 
@@ -246,7 +249,7 @@ class Peer:
             return
         for method, params in then:
             try:
-                frames.append(encode_notification(method, params, self._limit))
+                frames.append(encode_notification(method, stamped(params), self._limit))
             except Exception:  # the response is still good
                 logger.exception("a follow-up %s could not be written", method)
         self._put(*frames)
@@ -261,6 +264,8 @@ class Peer:
             logger.error("ignored a second answer to a request %.100r", request.method)
             return False
         del self._live[key]
+        if request.on_answered is not None:
+            request.on_answered()
         return True
 
     def _wire_error(self, error: BaseException, method: str) -> RpcError:
@@ -292,7 +297,7 @@ class Peer:
             ConnectionLost: it cannot be sent any more.
             FrameTooLarge: it does not fit into one line.
         """
-        frame = encode_notification(method, params, self._limit)
+        frame = encode_notification(method, stamped(params), self._limit)
         await self._outbox.room()
         self._put(frame)
 
@@ -304,7 +309,7 @@ class Peer:
         Raises:
             FrameTooLarge: it does not fit into one line.
         """
-        self._put(encode_notification(method, params, self._limit))
+        self._put(encode_notification(method, stamped(params), self._limit))
 
     async def request(self, method: str, params: Any, limit: int | None = None) -> Any:
         """Call the other side and wait for its answer, however long it takes.
@@ -325,7 +330,7 @@ class Peer:
             FrameTooLarge: the request does not fit into one line.
         """
         number = self._calls.next_number()
-        frame = encode_request(number, method, params, self._limit)
+        frame = encode_request(number, method, stamped(params), self._limit)
         await self._outbox.room()
         call = self._calls.begin(number, limit)
         self._put(frame)

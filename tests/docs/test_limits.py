@@ -73,3 +73,10 @@ def test_the_page_on_attachments_says_which_limit_comes_first() -> None:
     page = Path(__file__).parents[2] / "docs" / "attachments.md"
     text = " ".join(page.read_text(encoding="utf-8").split())
     assert "about 7.5 MiB of sound" in text and "(10 MiB)" in text and "20 MiB, decoded" in text
+
+
+@pytest.mark.requirement("tracing.scope.other-telemetry")
+def test_the_page_on_tracing_claims_no_redaction_of_other_telemetry() -> None:
+    page = Path(__file__).parents[2] / "docs" / "tracing.md"
+    text = " ".join(page.read_text(encoding="utf-8").split())
+    assert "records what its own settings say, and Sluice does not redact it" in text

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from sluice.wire.tracing import Spans
 from tests.support.model_server import ModelServer, Scripted
 from tests.support.wire import Client, Server, serving
 
@@ -71,6 +72,7 @@ async def on_stage(
     allow: Sequence[str] = (),
     file: dict[str, Any] | None = None,
     takes: dict[str, bool] | None = None,
+    spans: Spans | None = None,
     **capabilities: Any,
 ) -> AsyncIterator[Stage]:
     """Everything up to the first prompt; `allow` are networks that the operator opens, `file` top-level keys.
@@ -81,7 +83,7 @@ async def on_stage(
     cwd.mkdir(exist_ok=True)
     async with ModelServer(replies) as model:
         path = agent_on(directory, model.base_url, agent=agent, takes=takes, **(file or {}))
-        async with serving(path, directory / "session.db", allow=allow) as server:
+        async with serving(path, directory / "session.db", allow=allow, spans=spans) as server:
             client = server.client
             await client.initialize(**capabilities)
             yield Stage(model, server, client, await client.new(cwd), cwd)

@@ -23,6 +23,7 @@ from sluice.handlers.table import NOTIFICATIONS, REQUESTS
 from sluice.machines import Transition
 from sluice.outbound import AddressPolicy, networks
 from sluice.wire.peer import Peer
+from sluice.wire.tracing import Spans
 from sluice.wire.transport import MemoryTransport, StreamTransport, Transport
 from tests.support.lines import LineChecker
 
@@ -258,6 +259,7 @@ async def serving(
     busy_timeout: float = 5.0,
     capabilities: AgentCapabilities | None = None,
     allow: Sequence[str] = (),
+    spans: Spans | None = None,
 ) -> AsyncIterator[Server]:
     """Serve an agent file in memory; leaving the block ends the input and joins the server."""
     mine, theirs = MemoryTransport.pair()
@@ -269,7 +271,7 @@ async def serving(
 
     read = environment or (lambda: Environment.read({"PATH": os.environ["PATH"]}, (), None))
     policy = AddressPolicy(networks(allow))
-    assembly = Assembly(Options(file, database, read, busy_timeout, capabilities, policy))
+    assembly = Assembly(Options(file, database, read, busy_timeout, capabilities, policy, spans=spans))
     connection = Connection(Peer(theirs), assembly, REQUESTS, NOTIFICATIONS, record)
     server = Server(Client(mine), connection, transitions)
 

@@ -34,7 +34,7 @@ AREA = area(
         "tracing.outbound.two-keys": "tracing: no test carries it yet",
         "tracing.outbound.response-not-adopted": "tracing: no test carries it yet",
         "tracing.outbound.nothing-more": "tracing: no test carries it yet",
-        "tracing.mcp.owning-call": "tracing: no test carries it yet",
+        "tracing.mcp.owning-call": "tracing: built; no test with a real server yet",
         "tracing.scope.per-request": "tracing: no test carries it yet",
         "tracing.scope.final-close": "tracing: no test carries it yet",
         "tracing.scope.detached-outlives": "tracing: no test carries it yet",
