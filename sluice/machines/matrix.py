@@ -69,8 +69,10 @@ def cell(method: str, view: View) -> str:
         machine = decision.fire[0]
         source = getattr(view, machine)
         target = next((row.target for row in rows(_CLASSES[machine]) if row[:2] == (method, source)), None)
-    if target is None:
-        raise ValueError(f"ADMISSION fires {method} at a {machine} in {source}, where the machine has no row for it")
+        if target is None:
+            raise ValueError(
+                f"ADMISSION fires {method} at a {machine} in {source}, where the machine has no row for it"
+            )
         return f"**→ {target}**"
     if decision.verdict == "silent":
         return SILENT_CELL
