@@ -53,6 +53,7 @@ PREVIEW_SECONDS = 5.0
 
 REFUSED = {
     "reject": "The user rejected this call.",
+    "unanswered": "This call was not approved: the client gave no valid answer to the question.",
     "unattended": "This call needs approval, and there is nobody to ask in this session, so it is denied.",
 }
 """What the model is told when a call was asked about and may not run."""

@@ -261,11 +261,11 @@ class ApprovalAnswer:
     """What a person answered to a permission request.
 
     `choice` is allow, allow_always, reject or cancelled (the dialog was dismissed: nothing runs, the turn ends
-    cancelled). Everything unknown or broken is reject: the port fails closed. unattended means that there is nobody
-    to ask (permission.non-interactive.denies).
+    cancelled). unanswered means that what came back is no answer: the port fails closed. unattended means that there
+    is nobody to ask (permission.non-interactive.denies).
     """
 
-    choice: Literal["allow", "allow_always", "reject", "cancelled", "unattended"]
+    choice: Literal["allow", "allow_always", "reject", "cancelled", "unanswered", "unattended"]
 
 
 @dataclass(frozen=True, slots=True)

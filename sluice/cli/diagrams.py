@@ -18,6 +18,9 @@ def diagrams(options: argparse.Namespace) -> int:
         render.write(directory)
         generate.FILE.write_text(generate.source(), encoding="utf-8")
         return 0
+    if not directory.is_dir():
+        print(f"sluice: there is no directory {directory} here to check", file=sys.stderr)
+        return 1
     stale = [directory / name for name in render.check(directory)]
     if generate.FILE.read_text(encoding="utf-8") != generate.source():
         stale.append(generate.FILE)

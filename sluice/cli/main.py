@@ -51,6 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if options.debug:
             raise
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
         reason = " ".join(str(error).split()) or type(error).__name__
         print(f"sluice: {reason}", file=sys.stderr)
         return 1

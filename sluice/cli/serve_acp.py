@@ -109,7 +109,7 @@ async def _serve(transport: Transport, assembly: Assembly, notes: Journaling | N
 
 async def _signals(connection: Connection) -> None:
     """The first signal ends like end of input; a second one waits for nothing (shutdown.signal.first-clean)."""
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as received:
         first = True
         async for _ in received:
             if not first:

@@ -128,7 +128,7 @@ async def _until_signalled(assembly: Assembly, serve: Callable[[], Awaitable[Non
     """The first signal ends like end of input, a second one waits for nothing."""
 
     async def watch(scope: anyio.CancelScope) -> None:
-        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as received:
             async for _ in received:
                 if scope.cancel_called:
                     os._exit(FORCED_EXIT)

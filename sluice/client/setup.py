@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sluice.client.capabilities import Capabilities
+from sluice.client.errors import ClientError
 
 __all__ = ["absolute", "setup_params"]
 
@@ -45,7 +46,10 @@ def setup_params(
 
 def absolute(path: str | Path) -> str:
     """The path as an absolute one, links unresolved."""
-    return str(Path(path).absolute())
+    try:
+        return str(Path(path).absolute())
+    except FileNotFoundError:
+        raise ClientError("the current directory no longer exists") from None
 
 
 def _server(server: Mapping[str, Any]) -> dict[str, Any]:

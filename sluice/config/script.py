@@ -128,6 +128,8 @@ def load_script(path: Path) -> Script:
         raise ConfigError(str(path), None, "", f"the script cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
         raise ConfigError(str(path), None, "", "the script is not UTF-8 text") from None
+    except ValueError:
+        raise ConfigError(str(path).replace("\0", "?"), None, "", "the script's path holds a NUL character") from None
     if len(data) > MAX_BYTES:
         raise ConfigError(str(path), None, "", f"the script is larger than {MAX_BYTES} bytes")
     return read_script(text, str(path))

@@ -69,10 +69,12 @@ async def start_servers(live: Incarnation, servers: Sequence[acp.McpServer], cwd
                 for server in started:
                     tasks.start_soon(server.start)
     except BaseException as error:
+        late = [server.spec.name for server in started if server.machine.state == "connecting"]
         with shielded(None, "servers of a failed setup are stopped before it is answered"):
             await retire_servers(started)
         if isinstance(error, TimeoutError):
-            raise BackendError("An MCP server was not ready in time") from error
+            text = f"not ready within {SETUP_BUDGET:g} s: {', '.join(map(repr, late))}"
+            raise BackendError("An MCP server was not ready in time", {"error": text}) from error
         if isinstance(error, ExceptionGroup):
             raise _failure(error) from error
         raise

@@ -339,7 +339,14 @@ async def _reconnect(live: Incarnation, holder: Holder, params: Reopen, own_dire
 async def existing_directory(cwd: str) -> str:
     """The cleaned path of a directory that exists. Raises InvalidParams."""
     cleaned = os.path.normpath(cwd)
-    if not await anyio.to_thread.run_sync(Path(cleaned).is_dir):
+
+    def exists() -> bool:
+        try:
+            return Path(cleaned).is_dir()
+        except (OSError, ValueError):  # a name too long, or no name at all, for this file system
+            return False
+
+    if not await anyio.to_thread.run_sync(exists):
         raise InvalidParams("cwd is not an existing directory", {"path": "$.cwd"})
     return cleaned
 
@@ -364,7 +371,7 @@ async def same_directory(stored: str | None, given: str) -> str:
     def same() -> bool:
         try:
             return Path(given).samefile(stored)
-        except OSError:
+        except (OSError, ValueError):
             return False
 
     if not await anyio.to_thread.run_sync(same):

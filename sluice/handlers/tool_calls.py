@@ -59,7 +59,9 @@ class ClientPermission:
         if chosen == "allow-always":
             return ApprovalAnswer("allow_always")
         # tool-calls: "cancelled" follows a cancel; alone it means that the person dismissed the dialog.
-        return ApprovalAnswer("cancelled" if chosen is None else "reject")
+        if chosen is None:
+            return ApprovalAnswer("cancelled")
+        return ApprovalAnswer("reject" if chosen == "reject" else "unanswered")
 
     async def ask_to_continue(self, title: str) -> bool:
         """Ask at the iteration limit; only the exact option continues (permission.iteration-limit.exact-continue)."""

@@ -125,7 +125,7 @@ RUNNING = calls(call("shell", cmd="touch started; sleep 600 & sleep 600", timeou
 
 
 @pytest.mark.requirement("shutdown.eof.clean-exit", "shutdown.signal.first-clean")
-@pytest.mark.parametrize("how", ["eof", "SIGTERM", "SIGINT"])
+@pytest.mark.parametrize("how", ["eof", "SIGTERM", "SIGINT", "SIGHUP"])
 async def test_the_end_of_input_and_signals_end_everything_and_exit_cleanly(tmp_path: Path, how: str) -> None:
     async with ModelServer([RUNNING]) as model:
         async with spawned(agent_on(tmp_path, model.base_url), tmp_path / "s.db") as server:

@@ -301,3 +301,10 @@ async def test_an_edited_agent_file_reaches_the_next_session_only(tmp_path: Path
         error = await server.client.error("session/new", cwd=str(tmp_path), mcpServers=[])
         assert error["code"] == -32603 and error["data"]["key"] == "agents.root.modle" and error["data"]["line"] == 1
         assert (await server.client.prompt(old, "hi"))["result"] == {"stopReason": "end_turn"}
+
+
+@pytest.mark.parametrize("cwd", ["/" + "a" * 300, "/" + "a/" * 3000, "/a\x01b"])
+async def test_a_cwd_that_no_file_system_has_is_a_params_error(tmp_path: Path, cwd: str) -> None:
+    async with on_stage(tmp_path) as stage:
+        error = await stage.client.error("session/new", cwd=cwd, mcpServers=[])
+        assert error["code"] == -32602 and error["data"]["path"] == "$.cwd"
