@@ -22,7 +22,8 @@ from sluice.agent.conversation import Conversation
 from sluice.agent.events import Event, TextDelta, ToolChanged
 from sluice.agent.loop import Ports, Run
 from sluice.agent.permissions import Approval
-from sluice.agent.ports import ApprovalAnswer, ApprovalRequest, Tool, ToolFailure
+from sluice.agent.ports import Tool, ToolFailure
+from sluice.agent.unattended import DenyAll
 from sluice.config.schema import AgentConfig, AgentFile
 from sluice.handlers.assembly import Assembly, Built, ClientSide, MissingCredentials, Owner
 from sluice.persistence.records import Item, Message, Part, SessionRecord
@@ -84,16 +85,6 @@ class Hints:
             destructive=not all(tool.read_only or tool.destructive is False for tool in listed),
             open_world=not all(tool.open_world is False for tool in listed),
         )
-
-
-class _Nobody:
-    """The permission port of a call: there is no person, so what must be asked about does not happen."""
-
-    async def ask(self, request: ApprovalRequest) -> ApprovalAnswer:
-        return ApprovalAnswer("reject")
-
-    async def ask_to_continue(self, title: str) -> bool:
-        return False
 
 
 def safety_of(file: AgentFile, agent: AgentConfig, flag: str | None, *, local: bool) -> tuple[str, str]:
@@ -235,7 +226,7 @@ class Calls:
             ),
             title=TITLE,
         )
-        run = Run(talk, Ports(turn.sink, lambda event: None, _Nobody()))
+        run = Run(talk, Ports(turn.sink, lambda event: None, DenyAll()))
         message = Message(role="user", id=new_id(), parts=(Part(type="text", text=turn.message),))
         try:
             outcome = await run.run(message)

@@ -269,7 +269,7 @@ async def test_hints_hold_for_an_agent_only_if_they_hold_for_all_its_tools(tmp_p
     assert of("shell")[0] is False and of("shell")[2] is True
 
 
-@pytest.mark.requirement("serve-mcp.safety.stdio")
+@pytest.mark.requirement("serve-mcp.safety.stdio", "permission.non-interactive.denies")
 async def test_on_stdio_calls_are_approved_unless_a_mode_is_configured(tmp_path: Path) -> None:
     touch: list[dict[str, Any]] = [
         {"tool_calls": [{"name": "shell", "arguments": {"cmd": "echo ran > ran.txt"}}]},

@@ -77,7 +77,7 @@ async def test_each_mode_asks_runs_and_denies_as_its_table_says(tmp_path: Path, 
         assert len(questions) == EXPECTED[mode].count("ask") and questions <= set(ids)
 
 
-@pytest.mark.requirement("modes.precedence.kept", "modes.scope.dispatcher-only", "permission.status.not-inferred")
+@pytest.mark.requirement("modes.precedence.kept")
 async def test_a_denial_holds_in_autonomous_mode_and_is_found_in_a_compound_line(tmp_path: Path) -> None:
     """Field case B17: nobody is asked, the file is still there, the turn goes on, and default asks again."""
     batch = calls(
@@ -249,3 +249,20 @@ async def test_rules_of_the_persons_settings_stand_beside_those_of_the_agent_fil
             error = await server.client.error("session/new", cwd=str(cwd), mcpServers=[])
             assert error["code"] == -32603
             assert error["data"]["key"] == "permissions.deny" and error["data"]["line"] == 1
+
+
+@pytest.mark.requirement("permission.status.not-inferred")
+async def test_what_a_client_claims_about_a_call_does_not_let_it_run(tmp_path: Path) -> None:
+    async with on_stage(tmp_path, calls(call("shell", cmd="touch ran")), text("end")) as stage:
+        client = stage.client
+        prompt = await start(stage)
+        question = await client.until(lambda m: m.get("method") == "session/request_permission")
+        named = question["params"]["toolCall"]["toolCallId"]
+        for status in ("in_progress", "completed"):
+            update = {"sessionUpdate": "tool_call_update", "toolCallId": named, "status": status}
+            await client.notify("session/update", sessionId=stage.session, update=update)
+        await client.result("session/list")
+        assert statuses(stage) == ["pending"] and list(stage.cwd.iterdir()) == []
+        await client.respond(question, {"outcome": {"outcome": "selected", "optionId": "reject"}})
+        assert (await client.answer(prompt))["result"] == END
+        assert list(stage.cwd.iterdir()) == []
