@@ -18,7 +18,6 @@ AREA = area(
         "fs-policy.post-edit.no-mirroring": "The client's buffer is not copied for them.",
     },
     deferred={
-        "fs-policy.check.not-atomic": "client files: no test carries it yet",
         "fs-policy.links.separate": "client files: no test carries it yet",
     },
 )

@@ -19,7 +19,4 @@ AREA = area(
         "permission.non-interactive.denies": "Without anybody to ask, asking means no.",
         "permission.status.not-inferred": "What is shown never decides what may run.",
     },
-    deferred={
-        "permission.non-interactive.denies": "turn settings: no test carries it yet",
-    },
 )

@@ -23,10 +23,4 @@ AREA = area(
         "tool-lifecycle.result.text-and-diff-only": "A result shows its text and, where fit, a diff.",
         "tool-lifecycle.result.raw-output": "rawOutput is that text and nothing else.",
     },
-    deferred={
-        "tool-lifecycle.id.agent-aware": "turns: no test carries it yet",
-        "tool-lifecycle.id.same-agent-limit": "turns: no test carries it yet",
-        "tool-lifecycle.stream.no-partial-arguments": "turns: no test carries it yet",
-        "tool-lifecycle.update.replacement-lists": "turns: no test carries it yet",
-    },
 )

@@ -18,7 +18,6 @@ AREA = area(
         "tool-locations-diffs.diff.not-transformed": "Output transforms leave the diff alone.",
     },
     deferred={
-        "tool-locations-diffs.diff.no-final-claim": "client files: no test carries it yet",
         "tool-locations-diffs.diff.not-transformed": "client files: no test carries it yet",
     },
 )
