@@ -108,7 +108,7 @@ def test_named_toolsets_come_after_the_inline_ones_and_may_be_lists() -> None:
           root: {model: auto, toolsets: [{type: think}], use_toolsets: [both, one]}
         toolsets:
           one: {type: todo}
-          both: [{type: shell}, {type: git}, {type: filesystem}]
+          both: [{type: shell}, {type: lsp}, {type: filesystem}]
         """
     )
     assert [toolset.type for toolset in file.default_agent.toolsets] == ["think", "shell", "filesystem", "todo"]

@@ -170,3 +170,19 @@ async def test_one_picture_above_the_limits_does_not_fail_later_turns(tmp_path: 
         data = base64.b64decode(picture["image_url"]["url"].partition(",")[2])
         assert max(Image.open(io.BytesIO(data)).size) <= 2000
         assert "9000x200" in told["text"]
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("attachments.cache.bypass")
+async def test_a_prompt_with_an_attachment_neither_reads_nor_fills_the_response_cache(tmp_path: Path) -> None:
+    replies = text("1"), text("2"), text("3"), text("4")
+    said = {"type": "text", "text": "What is it?"}
+    async with on_stage(tmp_path, *replies, agent={"cache": {"enabled": True}}) as stage:
+        for block in (
+            {"type": "image", "mimeType": "image/png", "data": png()},
+            {"type": "audio", "mimeType": "audio/wav", "data": "%%%"},
+            {"type": "resource_link", "uri": "https://example.org/a", "name": "a"},
+        ):
+            await sent(stage, said, block)
+        await sent(stage, said)
+        assert len(stage.model.requests) == 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from sluice.agent.ports import ElicitationAnswer, FormQuestion, ToolContext, UrlQuestion
 from sluice.handlers import elicitation
 from sluice.handlers.elicitation import ClientElicitation
+from sluice.wire import tracing
 from tests.support.model_server import Scripted, call, calls, text
 from tests.support.setup import Stage, on_stage
 
@@ -446,6 +448,23 @@ async def test_a_server_that_wants_a_login_fails_the_setup_and_nobody_is_asked_f
         assert error["code"] == -32603
         assert stage.client.requests("elicitation/") == [] and path_of(stage) == []
         tasks.cancel_scope.cancel()
+
+
+@pytest.mark.requirement("tracing.mcp.owning-call")
+async def test_a_question_carries_the_trace_of_its_call_and_not_that_of_the_task_it_is_asked_from(
+    tmp_path: Path,
+) -> None:
+    def trace(number: int) -> tracing.Trace:
+        return tracing.Trace(f"00-{number:032x}-{number:016x}-01")
+
+    async with asking(tmp_path, **FORM) as stage:
+        with tracing.under(trace(1)):  # as a server's task does, since the session was set up
+            async with anyio.create_task_group() as tasks:
+                call = replace(owner(stage), trace=trace(2))
+                tasks.start_soon(port(stage).elicit, FormQuestion("Who?", NAME), call)
+                asked = await stage.client.asked("elicitation/create")
+                assert asked["params"]["_meta"] == {"traceparent": trace(2).traceparent}
+                await stage.client.respond(asked, {"action": "decline"})
 
 
 async def test_a_closed_session_asks_nothing(tmp_path: Path) -> None:

@@ -17,6 +17,6 @@ AREA = area(
         "attachments.redaction.text-and-labels": "Secrets are masked on the way to the model.",
     },
     deferred={
-        "attachments.cache.bypass": "config: there is no response cache yet",
+        "attachments.cache.bypass": "attachments: no test carries it yet",
     },
 )
