@@ -16,7 +16,4 @@ AREA = area(
         "attachments.persist.no-protocol-metadata": "The protocol's extras are not stored.",
         "attachments.redaction.text-and-labels": "Secrets are masked on the way to the model.",
     },
-    deferred={
-        "attachments.cache.bypass": "attachments: no test carries it yet",
-    },
 )

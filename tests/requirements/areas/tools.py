@@ -37,7 +37,6 @@ AREA = area(
     deferred={
         "tools.registry.deferred": "tools: no test carries it yet",
         "tools.registry.result-bound": "tools: no test carries it yet",
-        "tools.git.read-only-set": "tools: no test carries it yet",
         "tools.memory.crud": "tools: no test carries it yet",
         "tools.fetch.guarded": "tools: no test carries it yet",
         "tools.api.configured-call": "tools: no test carries it yet",

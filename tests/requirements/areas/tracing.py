@@ -22,7 +22,4 @@ AREA = area(
         "tracing.scope.detached-outlives": "Background work keeps its trace.",
         "tracing.scope.other-telemetry": "The docs claim no redaction elsewhere.",
     },
-    deferred={
-        "tracing.mcp.owning-call": "tracing: built; no test with a real server yet",
-    },
 )
