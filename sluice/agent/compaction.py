@@ -162,6 +162,7 @@ async def _summarise(talk: Conversation, cut: _Cut, limit: int | None, instructi
     response = await Attempts(model, _nowhere, fallback).complete(request)
     if response.usage is not None:
         talk.books.charge(response.usage)
+        talk.budgets.charge(agent.name, response.usage)
     summary = response.text.strip()[: round(room * CHARACTERS_PER_TOKEN)]
     if not summary or response.finish_reason == "refusal":
         raise TurnFailure("compaction_failed", "the model wrote no summary")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import anyio
 
 from sluice.agent.books import Books
+from sluice.agent.budgets import Budgets
 from sluice.agent.permissions import Approval
 from sluice.agent.team import Team
 from sluice.persistence.records import Item
@@ -34,6 +35,7 @@ class Conversation:
     items: list[Item] = field(default_factory=list)
     approval: Approval = field(default_factory=Approval)
     books: Books = field(default_factory=Books)
+    budgets: Budgets = field(default_factory=Budgets)
     title: str | None = None
 
     def switch_agent(self, name: str) -> None:

@@ -7,7 +7,6 @@ report, and what was said or done so far is stored.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -15,14 +14,13 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from sluice.agent import arguments, compaction
+from sluice.agent import arguments, compaction, prompt
 from sluice.agent.answers import misfit, question_of, response_form, shows_tools
 from sluice.agent.attempts import Attempts, new_id
 from sluice.agent.bounds import bound
 from sluice.agent.calls import Call
 from sluice.agent.conversation import Conversation
 from sluice.agent.events import Diff, Event, PlanChanged, Sink, TextDelta, UsageChanged, Warned
-from sluice.agent.history import conversation as valid_history
 from sluice.agent.history import text_message
 from sluice.agent.outcome import CANCELLED, Failure, Outcome, TurnFailure
 from sluice.agent.ports import (
@@ -35,6 +33,7 @@ from sluice.agent.ports import (
     ToolResult,
     Tracer,
 )
+from sluice.agent.repetition import Repetition
 from sluice.machines import Transition
 from sluice.persistence.records import Item, Message, Part
 
@@ -92,30 +91,33 @@ class Run:
     attempts: Attempts | None = None
     asking: anyio.Lock = field(default_factory=anyio.Lock)
     dismissed: bool = False
-    batches: list[str] = field(default_factory=list)
+    repetition: Repetition = field(default_factory=Repetition)
     cache: AnswerCache | None = None
     question: str | None = None
+    counted_until: float | None = None
 
-    async def run(self, prompt: Message) -> Outcome:
-        """Store the prompt, then go round until the model has nothing more to call.
+    async def run(self, message: Message) -> Outcome:
+        """Store the user's message, then go round until the model has nothing more to call.
 
         Returns the natural outcome; a failure of the model is an outcome too. Raises what the store raises.
         """
-        await self.conversation.add(Item(kind="message", message=prompt))
+        await self.conversation.add(Item(kind="message", message=message))
         try:
             self.conversation.team.agent.begin_turn()
-            return await self._from_cache(prompt) or await self._rounds()
+            return await self._from_cache(message) or await self._rounds()
         except TurnFailure as ended:
             await self._remember(ended.failure)
             return Outcome(failure=ended.failure)
+        finally:
+            self._count_time()
 
-    async def _from_cache(self, prompt: Message) -> Outcome | None:
+    async def _from_cache(self, asked: Message) -> Outcome | None:
         """Answer from the response cache, as one message with an id of its own; None when it has no answer.
 
         A miss is remembered: the first final answer of the run is what is kept for the question.
         """
         agent = self.conversation.team.agent
-        question = question_of(prompt, agent.config.cache)
+        question = question_of(asked, agent.config.cache)
         if agent.answers is None or question is None:
             return None
         answer = await agent.answers.get(question)
@@ -149,7 +151,9 @@ class Run:
     async def _rounds(self) -> Outcome:
         config = self.conversation.team.agent.config
         limit, used = config.max_iterations, 0
+        self._list_tools()
         while True:
+            await self._check_budgets()
             if limit and used >= limit:
                 title = f"The agent reached its limit of {limit} model calls. Continue?"
                 if not await self.ports.permission.ask_to_continue(title):
@@ -159,7 +163,7 @@ class Run:
             response = await self._ask_model()
             if not response.tool_calls:
                 return await self._finish(response)
-            self._detect_loop(response, config.max_consecutive_tool_calls)
+            self.repetition.check(response.tool_calls, config.max_consecutive_tool_calls)
             await self._batch(response)
             if self.dismissed:
                 return CANCELLED
@@ -191,11 +195,8 @@ class Run:
 
     async def _one_answer(self) -> ModelResponse:
         talk, agent = self.conversation, self.conversation.team.agent
-        system = agent.system_prompt()
-        history = valid_history(talk.items)
-        messages = [text_message("system", system), *history] if system else history
         tools = [tool.spec for tool in agent.tools.values()]
-        request = ModelRequest(messages, tools, response_form(agent.config.structured_output))
+        request = ModelRequest(await prompt.messages(talk), tools, response_form(agent.config.structured_output))
         self.attempts = Attempts(agent.model, self.ports.sink, agent.fallback)
         with self.ports.span(f"chat {agent.model.ref}"):
             response = await self.attempts.complete(request)
@@ -208,15 +209,42 @@ class Run:
         ]
         if response.usage is not None:
             talk.books.observe(response.usage, asked.context_size)
+            warning = talk.budgets.charge(agent.name, response.usage)
+            if warning is not None:
+                await self.ports.sink(Warned(warning))
             await self.ports.sink(UsageChanged(talk.books.context_tokens, talk.books.limit, talk.books.cost))
         return response
 
-    def _detect_loop(self, response: ModelResponse, limit: int) -> None:
-        """End the turn when the same batch comes `limit` times in a row (0 = never)."""
-        batch = json.dumps([(call.name, _canonical(call.arguments)) for call in response.tool_calls])
-        self.batches = [*self.batches, batch] if self.batches[-1:] == [batch] else [batch]
-        if limit and len(self.batches) >= limit:
-            raise TurnFailure("loop_detected", f"The model made the same tool calls {limit} times in a row.")
+    def _list_tools(self) -> None:
+        """Ask the toolsets for their tools; a turn without its tools would only mislead the model."""
+        try:
+            self.conversation.team.agent.list_tools()
+        except ToolFailure as failure:
+            raise TurnFailure("tool_failed", f"The tools could not be listed: {failure}") from failure
+        except Exception as error:
+            log.exception("the tools could not be listed")
+            raise TurnFailure(
+                "tool_failed", "The tools could not be listed; the agent's log has the details."
+            ) from error
+
+    def _count_time(self) -> None:
+        """Take the time since the last look from the pots of the agent that has the conversation."""
+        talk, now = self.conversation, anyio.current_time()
+        talk.budgets.pass_time(talk.team.current, now - (self.counted_until or now))
+        self.counted_until = now
+
+    async def _check_budgets(self) -> None:
+        """End the turn when a pot of the agent is used up: said to the person, stored, and a failure."""
+        self._count_time()
+        talk = self.conversation
+        name = talk.team.current
+        text = talk.budgets.stop(name)
+        if text is None:
+            return
+        message = text_message("assistant", text, id=new_id(), agent=name)
+        await talk.add(Item(kind="termination", text=text, message=message))
+        await self.ports.sink(TextDelta(message.id, text))
+        raise TurnFailure("budget_exceeded", text)
 
     async def _batch(self, response: ModelResponse) -> None:
         limiter = anyio.CapacityLimiter(MAX_PARALLEL_CALLS)
@@ -357,16 +385,13 @@ class Run:
             await self.conversation.add(*items)
 
     async def _remember(self, failure: Failure) -> None:
-        """Keep what a failed turn had said so far, then the error, so that a load shows both."""
+        """Keep what a failed turn had said so far, then the error, so that a load shows both. What a budget stopped
+        was told and stored already.
+        """
         await self.settle()
+        if failure.code == "budget_exceeded":
+            return
         await self.conversation.add(Item(kind="error", code=failure.code, text=failure.text))
-
-
-def _canonical(text: str) -> str:
-    try:
-        return json.dumps(json.loads(text or "{}"), sort_keys=True)
-    except ValueError:
-        return text
 
 
 def _result(call: Call) -> Message:

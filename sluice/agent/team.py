@@ -34,6 +34,7 @@ class Agent:
         threshold: the share of the window above which the conversation is compacted before the next call.
         fallback: what is asked when the model fails.
         answers: the response cache, None when the agent has none.
+        extra: toolsets that others started, such as the client's servers; their tools come last.
         effort: the reasoning effort that was chosen, "" for the configured one; it ends with this object.
     """
 
@@ -47,6 +48,7 @@ class Agent:
     threshold: float = THRESHOLD
     fallback: Fallback = field(default_factory=Fallback)
     answers: AnswerCache | None = None
+    extra: Sequence[Toolset] = ()
 
     @property
     def name(self) -> str:
@@ -60,8 +62,13 @@ class Agent:
 
     def refresh(self, extra: Sequence[Toolset] = ()) -> None:
         """Take the tools of the started toolsets, then those of `extra`; the first of a name wins."""
+        self.extra = tuple(extra)
+        self.list_tools()
+
+    def list_tools(self) -> None:
+        """Ask all toolsets again for their tools. Raises what a toolset raises; the tools stay as they were then."""
         tools: dict[str, Tool] = {}
-        for toolset in (*self.toolsets, *extra):
+        for toolset in (*self.toolsets, *self.extra):
             for tool in toolset.tools():
                 if self.config.readonly and not tool.read_only:
                     continue

@@ -92,6 +92,7 @@ class Conversation:
         plain: whether to write line by line even on a terminal that can do more.
         opening: which session to open.
         session: the session that is open; set by `run`.
+        welcome: what the agent file says to people before the first prompt; "" for nothing.
     """
 
     command: AgentCommand
@@ -100,6 +101,7 @@ class Conversation:
     yes: bool = False
     plain: bool = False
     opening: Opening = field(default_factory=Opening)
+    welcome: str = ""
     view: View = field(init=False)
     session: Session = field(init=False)
     _agent: Agent = field(init=False)
@@ -205,6 +207,8 @@ class Conversation:
         editor = LineEditor(commands.completions)
         about = self._agent.info.title or self._agent.info.name or "the agent"
         self.view.note(f"talking to {one_line(about, 60)}; :help helps, ctrl-c stops a turn, ctrl-d leaves")
+        if self.welcome:
+            self.view.note(self.welcome)
         with anyio.move_on_after(COMMANDS_PATIENCE):
             await self._offered.wait()
         while True:

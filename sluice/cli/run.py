@@ -9,6 +9,7 @@ import argparse
 import logging
 import os
 import sys
+from pathlib import Path
 
 import anyio
 
@@ -16,6 +17,7 @@ from sluice.cli.conversation import Conversation
 from sluice.cli.opening import Opening
 from sluice.cli.output import INTERRUPTED, STDIN, STDOUT, complain, explain, read_all
 from sluice.client.process import AgentCommand
+from sluice.client.wording import one_line
 
 __all__ = ["INTERRUPTED", "Conversation", "converse", "explain", "run", "serve_command"]
 
@@ -35,6 +37,7 @@ def run(options: argparse.Namespace) -> int:
     command = AgentCommand(serve_command(options), echo_stderr=options.debug)
     cwd = options.working_dir or "."
     conversation = Conversation(command, cwd, prompt, options.yes, options.plain, opening)
+    conversation.welcome = _welcome(options) if prompt is None else ""
     return converse(conversation, debug=options.debug)
 
 
@@ -63,6 +66,23 @@ def serve_command(options: argparse.Namespace) -> list[str]:
     command += [f"--allow-address={network}" for network in options.allow_address or ()]
     command += ["--debug"] if options.debug else []
     return [*command, "--", options.agent_file]
+
+
+def _welcome(options: argparse.Namespace) -> str:
+    """The default agent's welcome message, which no model sees. A broken file is the agent's to complain about."""
+    from sluice.config.environment import EnvFileError, Environment
+    from sluice.config.errors import ConfigError
+    from sluice.config.load import load
+    from sluice.persistence import paths
+
+    env_files = [Path(name) for name in options.env_from_file or ()]
+    try:
+        environment = Environment.read(os.environ, env_files, paths.config_dir(os.environ, options.config_dir))
+        file = load(Path(options.agent_file), environment, options.flavor or ())
+    except (ConfigError, EnvFileError):
+        return ""
+    lines = file.default_agent.welcome_message.strip().splitlines()
+    return "\n".join(one_line(line, 1000) for line in lines)
 
 
 def _set_up_logging(debug: bool) -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from sluice.config.budgets import check_budgets
 from sluice.config.decode import Context, Shape, decode, describe, entries, items, join, read, shape
 from sluice.config.duration import seconds
 from sluice.config.references import Catalog, check_agents, check_reference
-from sluice.config.schema import AgentConfig, CommandConfig, FallbackConfig, Text, ToolsetConfig
+from sluice.config.schema import AgentConfig, BudgetConfig, CommandConfig, FallbackConfig, Text, ToolsetConfig
 from sluice.config.structured import read_structured_output
 from sluice.config.suggest import did_you_mean
 from sluice.config.toolsets import read_toolsets
@@ -48,11 +49,12 @@ Commands = Mapping[str, CommandConfig]
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What agents refer to: models, named toolsets, groups of commands, each other, and the file's directory."""
+    """What agents refer to: models, named toolsets, groups of commands, budgets, each other, the file's directory."""
 
     catalog: Catalog
     toolsets: Mapping[str, tuple[ToolsetConfig, ...]]
     commands: Mapping[str, Commands]
+    budgets: Mapping[str, BudgetConfig]
     names: Collection[str]
     directory: Path
 
@@ -92,6 +94,8 @@ def _agent(ctx: Context, name: str, node: Node, shared: Shared) -> AgentConfig:
     if "compaction_model" in values:
         place, path = written["compaction_model"], join(key, "compaction_model")
         check_reference(ctx, place, path, values["compaction_model"], shared.catalog)
+    if "budgets" in values:
+        check_budgets(ctx, written["budgets"], join(key, "budgets"), values["budgets"], shared.budgets)
     files = values.pop("instruction_file", None)
     if files is not None:
         if "instruction" in values:

@@ -14,7 +14,7 @@ from sluice.config.references import Catalog, check_reference
 from sluice.config.schema import ModelConfig
 from sluice.config.tree import Node
 
-__all__ = ["candidates", "check_choice", "check_cycles", "is_choice", "members"]
+__all__ = ["candidates", "check_choice", "check_cycles", "is_choice", "is_nested", "members"]
 
 _ALONE = ("first_available", "description")
 _OF_ALLOY = ("model", "description")
@@ -37,6 +37,12 @@ def members(models: Mapping[str, ModelConfig], ref: str) -> tuple[str, ...]:
         return (ref,)
     parts = (part.strip() for part in listed.split(","))
     return tuple(dict.fromkeys(member for part in parts for member in members(models, part)))
+
+
+def is_nested(models: Mapping[str, ModelConfig], name: str) -> bool:
+    """Whether an entry is an alloy with an alloy among its members."""
+    entry = models[name]
+    return _is_alloy(entry) and any(len(members(models, part.strip())) > 1 for part in entry.model.split(","))
 
 
 def candidates(models: Mapping[str, ModelConfig], ref: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sluice.config.agents import Shared, agent_names, read_agents, read_command_groups
+from sluice.config.budgets import read_budget, read_budgets
 from sluice.config.decode import Context, Shape, decode, describe, shape
 from sluice.config.endpoints import read_catalog
 from sluice.config.errors import ConfigError, ConfigWarning
@@ -39,6 +40,8 @@ TOP_SHAPE: Shape = {
     "toolsets": Node,
     "commands": Node,
     "flavors": Node,
+    "budget": Node,
+    "budgets": Node,
 }
 
 RUNTIME_SHAPE: Shape = shape(RuntimeConfig)
@@ -85,7 +88,8 @@ def loads(text: str, path: Path, env: Environ, flavors: Sequence[str] = ()) -> A
     toolsets = read_named_toolsets(ctx, top.get("toolsets"))
     names = agent_names(ctx, top["agents"])
     commands = read_command_groups(ctx, top.get("commands"), names)
-    agents = read_agents(ctx, top["agents"], Shared(catalog, toolsets, commands, names, path.parent))
+    budgets = read_budgets(ctx, top.get("budgets"))
+    agents = read_agents(ctx, top["agents"], Shared(catalog, toolsets, commands, budgets, names, path.parent))
     return AgentFile(
         path=str(path),
         agents=agents,
@@ -97,6 +101,8 @@ def loads(text: str, path: Path, env: Environ, flavors: Sequence[str] = ()) -> A
         runtime=_runtime(ctx, top.get("runtime")),
         toolsets=toolsets,
         commands=commands,
+        budget=read_budget(ctx, top.get("budget"), "budget"),
+        budgets=budgets,
         warnings=tuple(sorted(ctx.warnings, key=lambda warning: warning.line)),
     )
 

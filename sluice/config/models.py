@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from sluice.config.choices import candidates, is_choice, members
+from sluice.config.choices import candidates, is_choice, is_nested, members
 from sluice.config.errors import ConfigError
 from sluice.config.expand import Environ
 from sluice.config.providers import AUTO_ORDER, NOT_BUILT, PROVIDERS, Api, Provider
@@ -171,9 +171,11 @@ def resolve_all(file: AgentFile, ref: str, env: Environ) -> tuple[ResolvedModel,
 def selectable(file: AgentFile, env: Environ) -> tuple[str, ...]:
     """The named models that a session can change to now, in name order: their provider is built and their key set.
 
-    Nothing is asked and nothing is made (config-options.model.local-only).
+    An alloy that holds an alloy is none of them. Nothing is asked and nothing is made
+    (config-options.model.local-only).
     """
-    return tuple(name for name in sorted(file.models) if _usable(file, name, env))
+    plain = (name for name in sorted(file.models) if not is_nested(file.models, name))
+    return tuple(name for name in plain if _usable(file, name, env))
 
 
 def _usable(file: AgentFile, ref: str, env: Environ) -> bool:

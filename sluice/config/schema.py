@@ -20,6 +20,7 @@ __all__ = [
     "AgentConfig",
     "AgentFile",
     "Backoff",
+    "BudgetConfig",
     "CacheConfig",
     "Capabilities",
     "CommandConfig",
@@ -183,6 +184,16 @@ class Lifecycle:
 
 
 @dataclass(frozen=True)
+class BudgetConfig:
+    """A ceiling; None = no such limit. `path` is where it stands, `max_cost` in USD, `max_time` in seconds."""
+
+    path: str
+    max_cost: Annotated[float, Meta(gt=0)] | None = None
+    max_tokens: Positive | None = None
+    max_time: float | None = None
+
+
+@dataclass(frozen=True)
 class Capabilities:
     """What a model takes besides text; None = not said."""
 
@@ -316,9 +327,13 @@ class AgentConfig:
     add_date: bool = False
     add_environment_info: bool = False
     add_prompt_files: tuple[Text, ...] = ()
+    add_prompt_files_depth: Count = 0
     max_iterations: Count = 0
     max_consecutive_tool_calls: Positive = 5
     num_history_items: Count | None = None
+    max_tool_result_tokens: Positive | None = None
+    max_old_tool_call_tokens: Positive | None = None
+    budgets: tuple[Text, ...] = ()
     session_compaction: bool = True
     compaction_threshold: Share | None = None
     compaction_model: Reference | None = None
@@ -342,6 +357,8 @@ class AgentFile:
     permissions: PermissionRules = PermissionRules()
     runtime: RuntimeConfig = RuntimeConfig()
     toolsets: Mapping[str, tuple[ToolsetConfig, ...]] = field(default_factory=_nothing)
+    budget: BudgetConfig | None = None
+    budgets: Mapping[str, BudgetConfig] = field(default_factory=_nothing)
     commands: Mapping[str, Mapping[str, CommandConfig]] = field(default_factory=_nothing)
     warnings: tuple[ConfigWarning, ...] = ()
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sluice import acp
 from sluice.agent.team import Agent
+from sluice.config.schema import ModelConfig
 from sluice.handlers.assembly import threshold
 from sluice.handlers.session import Incarnation
 from sluice.models.catalogue import facts
@@ -58,6 +59,14 @@ def _named(entry: ModelConfig) -> str:
     if entry.first_available:
         return f"The first with credentials of {', '.join(entry.first_available)}."
     return f"{entry.provider}/{entry.model}" if entry.provider else f"One of {entry.model}, each turn."
+
+
+def _description(entry: ModelConfig) -> str:
+    if entry.description:
+        return entry.description
+    if entry.first_available:
+        return f"The first that has credentials: {', '.join(entry.first_available)}."
+    return f"{entry.provider}/{entry.model}" if entry.provider else f"One of these each turn: {entry.model}."
 
 
 def _efforts(agent: Agent) -> tuple[str, ...]:

@@ -76,6 +76,9 @@ def _item(owner: str, index: int, item: Item, results: dict[str, Message]) -> It
     if item.kind == "error":
         text = f"The turn failed ({item.code}): {item.text}"
         yield from _texts(acp.AgentMessageChunk, text, display_id(owner, position, "content"))
+    elif item.kind == "termination" and message is not None:
+        # What a budget said to the person when it stopped a turn; a marker without a message was shown to nobody.
+        yield from _parts(acp.AgentMessageChunk, message, _id(owner, message, position, "content"))
     elif item.kind == "message" and message is not None and not message.implicit:
         if message.role == "user":
             yield from _parts(acp.UserMessageChunk, message, _id(owner, message, position, "content"))

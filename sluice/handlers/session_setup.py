@@ -20,6 +20,7 @@ import anyio.to_thread
 from sluice import acp
 from sluice.acp.validation import decode_params
 from sluice.agent.books import Books, usages
+from sluice.agent.budgets import pots_of
 from sluice.agent.conversation import Conversation
 from sluice.agent.events import UsageChanged
 from sluice.agent.permissions import Approval
@@ -277,8 +278,10 @@ def open_conversation(live: Incarnation, store: Store, stored: Stored, built: Bu
             dict(stored.children),
             sum(used.input_tokens + used.output_tokens for used in usages(stored.items)),
         ),
+        budgets=pots_of(built.file),
         title=record.title,
     )
+    live.talk.budgets.restore(stored.items)
     live.offer_tools()
 
 

@@ -152,6 +152,29 @@ def test_a_conversation_goes_on_after_a_cancelled_and_a_failed_turn_and_ends_wit
         assert prompts(script) == ["first", "second", "third"]
 
 
+@pytest.mark.requirement("config-file.agents.welcome-message")
+def test_the_welcome_message_is_shown_before_the_first_prompt(tmp_path: Path) -> None:
+    file = tmp_path / "agent.yaml"
+    file.write_text(
+        "agents:\n  root:\n    model: openai/x\n    welcome_message: Hello from the author\n", encoding="utf-8"
+    )
+    arguments = [
+        "-m",
+        "sluice",
+        "run",
+        str(file),
+        "--session-db",
+        str(tmp_path / "s.db"),
+        "--working-dir",
+        str(tmp_path),
+    ]
+    with Terminal(arguments, OPENAI_API_KEY="not-a-key") as terminal:
+        terminal.expect("Hello from the author")
+        terminal.expect("> ")
+        terminal.type("\x04")
+        assert terminal.wait() == 0
+
+
 def test_an_interrupt_at_the_prompt_leaves(tmp_path: Path) -> None:
     script = Script()
     with Terminal(converse(script.command(tmp_path), tmp_path)) as terminal:

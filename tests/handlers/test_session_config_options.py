@@ -236,6 +236,21 @@ async def test_a_model_in_force_that_no_choice_stands_for_is_shown_and_choosing_
         assert model.requests == []
 
 
+@pytest.mark.requirement("config-options.model.flat-alloy", "config-options.model.nested-alloy")
+async def test_an_alloy_can_be_chosen_without_a_reasoning_level_and_one_of_alloys_is_not_listed(
+    tmp_path: Path,
+) -> None:
+    async with ModelServer([text("1")]) as model:
+        models = {**models_on(model.base_url), "both": {"model": "fast,thinker"}, "all": {"model": "both,m"}}
+        async with on(tmp_path, model, models=models) as server:
+            session = await server.client.new(tmp_path)
+            options = await change(server.client, session, "model", "model:both")
+            assert "model:both" in offered(options, "model") and "model:all" not in offered(options, "model")
+            assert chosen(options) == {"mode": "default", "model": "model:both"}
+            await server.client.prompt(session, "hi")
+        assert model.requests[0].body["model"] in ("gpt-5-mini", "gpt-5.1")
+
+
 @pytest.mark.requirement("config-options.reasoning.runtime-only", "config-options.reasoning.none-distinct")
 async def test_a_reasoning_choice_is_sent_survives_a_live_load_and_ends_with_the_model_or_the_process(
     tmp_path: Path,

@@ -196,7 +196,9 @@ async def test_configured_commands_send_their_text_with_the_arguments_and_attach
             assert len(model.requests) == 1
 
 
-@pytest.mark.requirement("slash-commands.configured.agent-switch", "usage-cost.limit.agent-switch-unknown")
+@pytest.mark.requirement(
+    "slash-commands.configured.agent-switch", "usage-cost.limit.agent-switch-unknown", "usage-cost.limit.no-inference"
+)
 async def test_a_command_hands_the_conversation_to_another_agent_and_that_is_remembered(tmp_path: Path) -> None:
     async with ModelServer([text("1"), text("2"), text("3"), text("4")]) as model:
         file = await staged(tmp_path, model)

@@ -17,6 +17,6 @@ AREA = area(
         "compaction.concurrency.with-turn": "It never runs beside a turn.",
     },
     deferred={
-        "compaction.hooks.veto-or-supply": "compaction: no test carries it yet",
+        "compaction.hooks.veto-or-supply": "hooks: there are none yet",
     },
 )

@@ -31,13 +31,7 @@ AREA = area(
         "config-file.errors.before-start": "Errors show before anything starts.",
     },
     deferred={
-        "config-file.agents.welcome-message": "agent file: no test carries it yet",
-        "config-file.agents.readonly": "agent file: no test carries it yet",
-        "config-file.agents.safety": "agent file: no test carries it yet",
-        "config-file.agents.context-extras": "agent file: no test carries it yet",
-        "config-file.agents.limits": "agent file: no test carries it yet",
         "config-file.permissions.user-level": "agent file: no test carries it yet",
         "config-file.agents.harness": "agent file: no test carries it yet",
-        "config-file.budget.limits": "agent file: no test carries it yet",
     },
 )

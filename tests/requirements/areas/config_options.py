@@ -35,9 +35,7 @@ AREA = area(
         "config-options.set.offline": "Every offered value can be set without a network.",
     },
     deferred={
-        "config-options.model.nested-alloy": "turn settings: no test carries it yet",
-        "config-options.model.flat-alloy": "turn settings: no test carries it yet",
-        "config-options.model.harness-agents": "turn settings: no test carries it yet",
-        "config-options.notify.no-delegated-values": "turn settings: no test carries it yet",
+        "config-options.model.harness-agents": "harness: agents run by an external harness are not built",
+        "config-options.notify.no-delegated-values": "teams: no agent is delegated to yet",
     },
 )

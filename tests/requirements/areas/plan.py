@@ -10,7 +10,4 @@ AREA = area(
         "plan.clear.empty-entries": "An emptied list clears the plan.",
         "plan.form.stable-update": "The whole plan is sent each time.",
     },
-    deferred={
-        "plan.source.no-text-guessing": "turns: no test carries it yet",
-    },
 )

@@ -22,11 +22,7 @@ AREA = area(
         "usage-cost.shape.update": "Numbers are whole and never null, and cost is shown when positive.",
     },
     deferred={
-        "usage-cost.cost.by-session-id": "usage and cost: no test carries it yet",
-        "usage-cost.cost.repeats-replace": "usage and cost: no test carries it yet",
-        "usage-cost.cost.restored-descendants": "usage and cost: no test carries it yet",
-        "usage-cost.background.no-unsolicited": "usage and cost: no test carries it yet",
-        "usage-cost.drain.keeps-counting": "usage and cost: no test carries it yet",
-        "usage-cost.limit.no-inference": "usage and cost: no test carries it yet",
+        "usage-cost.background.no-unsolicited": "background agents: there are none yet",
+        "usage-cost.drain.keeps-counting": "models: a cancelled call closes its stream before a provider reports its use",
     },
 )
