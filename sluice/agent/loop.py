@@ -34,6 +34,7 @@ from sluice.agent.ports import (
     Tracer,
 )
 from sluice.agent.repetition import Repetition
+from sluice.agent.spending import Spending
 from sluice.machines import Transition
 from sluice.persistence.records import Item, Message, Part
 
@@ -94,7 +95,7 @@ class Run:
     repetition: Repetition = field(default_factory=Repetition)
     cache: AnswerCache | None = None
     question: str | None = None
-    counted_until: float | None = None
+    spending: Spending = field(default_factory=Spending)
 
     async def run(self, message: Message) -> Outcome:
         """Store the user's message, then go round until the model has nothing more to call.
@@ -109,7 +110,7 @@ class Run:
             await self._remember(ended.failure)
             return Outcome(failure=ended.failure)
         finally:
-            self._count_time()
+            self.spending.count_time(self.conversation)
 
     async def _from_cache(self, asked: Message) -> Outcome | None:
         """Answer from the response cache, as one message with an id of its own; None when it has no answer.
@@ -151,9 +152,9 @@ class Run:
     async def _rounds(self) -> Outcome:
         config = self.conversation.team.agent.config
         limit, used = config.max_iterations, 0
-        self._list_tools()
+        self.conversation.team.agent.list_for_turn()
         while True:
-            await self._check_budgets()
+            await self.spending.check(self.conversation, self.ports.sink)
             if limit and used >= limit:
                 title = f"The agent reached its limit of {limit} model calls. Continue?"
                 if not await self.ports.permission.ask_to_continue(title):
@@ -214,37 +215,6 @@ class Run:
                 await self.ports.sink(Warned(warning))
             await self.ports.sink(UsageChanged(talk.books.context_tokens, talk.books.limit, talk.books.cost))
         return response
-
-    def _list_tools(self) -> None:
-        """Ask the toolsets for their tools; a turn without its tools would only mislead the model."""
-        try:
-            self.conversation.team.agent.list_tools()
-        except ToolFailure as failure:
-            raise TurnFailure("tool_failed", f"The tools could not be listed: {failure}") from failure
-        except Exception as error:
-            log.exception("the tools could not be listed")
-            raise TurnFailure(
-                "tool_failed", "The tools could not be listed; the agent's log has the details."
-            ) from error
-
-    def _count_time(self) -> None:
-        """Take the time since the last look from the pots of the agent that has the conversation."""
-        talk, now = self.conversation, anyio.current_time()
-        talk.budgets.pass_time(talk.team.current, now - (self.counted_until or now))
-        self.counted_until = now
-
-    async def _check_budgets(self) -> None:
-        """End the turn when a pot of the agent is used up: said to the person, stored, and a failure."""
-        self._count_time()
-        talk = self.conversation
-        name = talk.team.current
-        text = talk.budgets.stop(name)
-        if text is None:
-            return
-        message = text_message("assistant", text, id=new_id(), agent=name)
-        await talk.add(Item(kind="termination", text=text, message=message))
-        await self.ports.sink(TextDelta(message.id, text))
-        raise TurnFailure("budget_exceeded", text)
 
     async def _batch(self, response: ModelResponse) -> None:
         limiter = anyio.CapacityLimiter(MAX_PARALLEL_CALLS)

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sluice.agent.lineup import Alloy, Fallback
-from sluice.agent.ports import AnswerCache, Model, Tool, Toolset
+from sluice.agent.outcome import TurnFailure
+from sluice.agent.ports import AnswerCache, Model, Tool, ToolFailure, Toolset
 from sluice.config.schema import AgentConfig
 
 __all__ = ["Agent", "Team", "TeamStopError"]
@@ -74,6 +75,21 @@ class Agent:
                     continue
                 tools.setdefault(tool.name, tool)
         self.tools = tools
+
+    def list_for_turn(self) -> None:
+        """List the tools as a turn begins; without them it would only mislead the model.
+
+        Raises:
+            TurnFailure: tool_failed.
+        """
+        try:
+            self.list_tools()
+        except ToolFailure as failure:
+            raise TurnFailure("tool_failed", f"The tools could not be listed: {failure}") from failure
+        except Exception as error:
+            log.exception("the tools could not be listed")
+            text = "The tools could not be listed; the agent's log has the details."
+            raise TurnFailure("tool_failed", text) from error
 
     def system_prompt(self) -> str:
         """Instruction of the agent, then those of its toolsets, joined by blank lines."""
