@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from sluice import __version__
+from sluice.cli import parsers
 
 __all__ = ["build_parser", "main"]
 
@@ -73,12 +74,16 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="sluice",
         description="Serve agents defined in YAML files to editors over the Agent Client Protocol (ACP).",
-        epilog="`sluice COMMAND --help` explains a command.",
+        epilog=parsers.MANUAL,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"sluice {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_serve(commands)
-    _add_run(commands)
+    parsers.add_run(commands, _runtime_options(), _VARIABLES, _run)
+    parsers.add_check_config(commands, _check_options(), _check_config)
+    parsers.add_sessions(commands, _store_options(), {"list": _sessions_list, "show": _show, "delete": _delete})
+    parsers.add_export(commands, _store_options(), _export)
     _add_diagrams(commands)
     _add_journal(commands)
     return parser
@@ -152,50 +157,6 @@ def _add_serve_mcp(protocols: argparse._SubParsersAction[argparse.ArgumentParser
     mcp.set_defaults(command=_serve_mcp)
 
 
-def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    run = commands.add_parser(
-        "run",
-        parents=[_runtime_options()],
-        help="talk to an agent on this terminal",
-        description=(
-            "Start an agent as an editor would, and talk to it on this terminal. With PROMPT, or with piped input,\n"
-            "one turn is run; otherwise a conversation. Ctrl-c cancels the turn, a second one leaves."
-        ),
-        epilog=_VARIABLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    run.add_argument("agent_file", metavar="FILE", help="the agent file (YAML)")
-    run.add_argument("prompt", metavar="PROMPT", nargs="?", help="run this one prompt and leave")
-    sessions = run.add_mutually_exclusive_group()
-    sessions.add_argument(
-        "--resume",
-        metavar="ID",
-        nargs="?",
-        const="",
-        help="go on with this session, named by its id or the beginning of it (written --resume=ID); without ID, "
-        "pick one of this directory's (default: begin a new session)",
-    )
-    sessions.add_argument(
-        "--continue",
-        dest="latest",
-        action="store_true",
-        help="go on with this directory's latest session",
-    )
-    run.add_argument("--mode", metavar="NAME", help="begin in this mode (default: the agent's choice)")
-    run.add_argument("--model", metavar="NAME", help="begin with this model (default: the agent's choice)")
-    run.add_argument(
-        "--yes",
-        action="store_true",
-        help="allow everything the agent asks for, once each, without asking",
-    )
-    run.add_argument(
-        "--plain",
-        action="store_true",
-        help="write line by line, as into a pipe, even on a terminal that can do more",
-    )
-    run.set_defaults(command=_run)
-
-
 def _add_diagrams(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     diagrams = commands.add_parser(
         "diagrams",
@@ -230,12 +191,60 @@ def _runtime_options() -> argparse.ArgumentParser:
     group.add_argument("-d", "--debug", action="store_true", help="log everything, and show tracebacks")
     group.add_argument("--log-file", metavar="PATH", help="log to this file (default: standard error)")
     group.add_argument("--working-dir", metavar="DIR", help="work in this directory (default: the current one)")
+    _add_store_options(group)
+    group.add_argument(
+        "--allow-address",
+        metavar="CIDR",
+        action="append",
+        help="let clients and tools reach this network besides the public internet; may be repeated",
+    )
+    _add_file_options(shared.add_argument_group("how the agent file is read"))
+    return shared
+
+
+def _check_options() -> argparse.ArgumentParser:
+    """The options of a command that reads agent files and runs nothing."""
+    shared = argparse.ArgumentParser(add_help=False)
+    _add_file_options(shared.add_argument_group("how the agent file is read"))
+    shared.add_argument("-d", "--debug", action="store_true", help="show a traceback when something fails")
+    shared.add_argument(
+        "--data-dir",
+        metavar="DIR",
+        help="look for data here (default: $XDG_DATA_HOME/sluice, else ~/.local/share/sluice)",
+    )
+    return shared
+
+
+def _add_file_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--env-from-file",
         metavar="PATH",
         action="append",
         help="read variables such as API keys from this file; may be repeated, the first file that has one wins",
     )
+    group.add_argument(
+        "--config-dir",
+        metavar="DIR",
+        help="read settings here (default: $XDG_CONFIG_HOME/sluice, else ~/.config/sluice)",
+    )
+    group.add_argument(
+        "--flavor",
+        metavar="NAME",
+        action="append",
+        help="apply this patch of the agent file (its key flavors); may be repeated, they are applied in order",
+    )
+
+
+def _store_options() -> argparse.ArgumentParser:
+    """The options of commands that only look for the store."""
+    shared = argparse.ArgumentParser(add_help=False)
+    group = shared.add_argument_group("where sessions are kept")
+    _add_store_options(group)
+    shared.add_argument("-d", "--debug", action="store_true", help="show a traceback when something fails")
+    return shared
+
+
+def _add_store_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "-s",
         "--session-db",
@@ -247,24 +256,6 @@ def _runtime_options() -> argparse.ArgumentParser:
         metavar="DIR",
         help="keep data here (default: $XDG_DATA_HOME/sluice, else ~/.local/share/sluice)",
     )
-    group.add_argument(
-        "--flavor",
-        metavar="NAME",
-        action="append",
-        help="apply this patch of the agent file (its key flavors); may be repeated, they are applied in order",
-    )
-    group.add_argument(
-        "--allow-address",
-        metavar="CIDR",
-        action="append",
-        help="let clients and tools reach this network besides the public internet; may be repeated",
-    )
-    group.add_argument(
-        "--config-dir",
-        metavar="DIR",
-        help="read settings here (default: $XDG_CONFIG_HOME/sluice, else ~/.config/sluice)",
-    )
-    return shared
 
 
 def _add_environment(options: argparse.Namespace, environment: Mapping[str, str]) -> None:
@@ -304,6 +295,36 @@ def _journal(options: argparse.Namespace) -> int:
     from sluice.cli.journal import journal
 
     return journal(options)
+
+
+def _check_config(options: argparse.Namespace) -> int:
+    from sluice.cli.check_config import check_config
+
+    return check_config(options)
+
+
+def _sessions_list(options: argparse.Namespace) -> int:
+    from sluice.cli.sessions import list_sessions
+
+    return list_sessions(options)
+
+
+def _show(options: argparse.Namespace) -> int:
+    from sluice.cli.sessions import show
+
+    return show(options)
+
+
+def _delete(options: argparse.Namespace) -> int:
+    from sluice.cli.sessions import delete
+
+    return delete(options)
+
+
+def _export(options: argparse.Namespace) -> int:
+    from sluice.cli.sessions import export
+
+    return export(options)
 
 
 def _diagrams(options: argparse.Namespace) -> int:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sluice.outbound import AddressPolicy
     from sluice.wire.tracing import Spans
 
-__all__ = ["make_assembly", "serve_acp"]
+__all__ = ["credentials", "make_assembly", "serve_acp"]
 
 FORCED_EXIT = 130
 """Exit status after a second signal, which does not wait for anything."""
@@ -59,7 +59,7 @@ def make_assembly(options: argparse.Namespace, spans: Spans | None = None) -> As
         Options(
             agent_file=agent_file,
             session_db=paths.store_path(os.environ, options.session_db, options.data_dir),
-            environment=lambda: _environment(options),
+            environment=lambda: credentials(options),
             flavors=tuple(options.flavor or ()),
             addresses=_addresses(options),
             spans=spans,
@@ -67,7 +67,12 @@ def make_assembly(options: argparse.Namespace, spans: Spans | None = None) -> As
     )
 
 
-def _environment(options: argparse.Namespace) -> Environment:
+def credentials(options: argparse.Namespace) -> Environment:
+    """The credential sources the shared flags name.
+
+    Raises:
+        EnvFileError: one of them cannot be read.
+    """
     from sluice.config.environment import Environment
 
     env_files = [Path(name) for name in options.env_from_file or ()]
