@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from sluice import __version__
+from sluice.cli.model_options import add_model
 
 __all__ = ["build_parser", "main"]
 
@@ -79,6 +80,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_serve(commands)
     _add_run(commands)
+    add_model(commands)
     _add_diagrams(commands)
     _add_journal(commands)
     return parser
