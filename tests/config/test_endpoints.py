@@ -225,9 +225,7 @@ def test_a_reference_to_nothing_is_an_error_with_the_nearest(ref: str, message: 
 
 
 def test_a_form_that_is_not_built_is_warned_about() -> None:
-    found = warnings(f"agents:
-  root:
-    model: anthropic/x{MODELS}")
+    found = warnings(f"agents:\n  root:\n    model: anthropic/x{MODELS}")
     assert [(line, key) for line, key, _ in found] == [(3, "agents.root.model")]
 
 
