@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 import anyio
 import anyio.to_thread
 
-from sluice.handlers.agent_parts import AnswerCaches, fallback
+from sluice.handlers.agent_parts import AnswerCaches, Embedded, fallback
 from sluice.handlers.agent_rules import rules_of, user_rules
 from sluice.handlers.answers import unusable, wire_error
 from sluice.wire.errors import BackendError
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from sluice.config.schema import AgentConfig, AgentFile, ThinkingBudget
     from sluice.machines import Transition
     from sluice.mcp.supervised import SupervisedToolset
-    from sluice.models.local.engines import Engines
     from sluice.outbound import AddressPolicy
     from sluice.persistence.store import Store
     from sluice.wire.tracing import Spans
@@ -141,8 +139,7 @@ class Assembly:
         self._validation: list[Model] = []
         self._store: Store | None = None
         self._opening = anyio.Lock()
-        self._engines: Engines | None = None
-        self._making = threading.Lock()
+        self._embedded = Embedded()
         self._caches = AnswerCaches(options.agent_file.resolve().parent)
         self._warned: set[str] = set()
 
@@ -257,9 +254,9 @@ class Assembly:
                     resolved = replace(
                         resolved, options=replace(resolved.options, thinking_budget=cast("ThinkingBudget", effort))
                     )
-                self._tell(reference, resolved.ref)
+                self._embedded.tell(reference, resolved.ref)
                 directory = self.options.agent_file.resolve().parent
-                made.append(models.build(resolved, directory=directory, engines=self._engines_of_all()))
+                made.append(models.build(resolved, directory=directory, engines=self._embedded.engines()))
         except ConfigError as error:
             raise unusable("The model is not usable", error) from error
         except (ModelUnavailable, ModelError, Missing) as unavailable:
@@ -271,20 +268,6 @@ class Assembly:
         from sluice.agent.lineup import Alloy
 
         return Alloy(made, self.options.rng)
-
-    def _engines_of_all(self) -> Engines:
-        """The engines of embedded models, one set for all sessions; models are made in threads."""
-        from sluice.models.local.engines import Engines
-
-        with self._making:
-            self._engines = self._engines or Engines()
-            return self._engines
-
-    def _tell(self, reference: str, ref: str) -> None:
-        """Say once which model a reference that leaves it open has come to (models.ref.auto)."""
-        if reference in ("auto", "local") and (text := f"the model {reference} is {ref}") not in self._warned:
-            self._warned.add(text)
-            log.info("%s", text)
 
     # --- teams ------------------------------------------------------------------------------------------------
 
@@ -384,8 +367,7 @@ class Assembly:
 
     async def aclose(self) -> None:
         """End the engines and close the store, after everything that uses them has ended."""
-        if self._engines is not None:
-            await self._engines.aclose()
+        await self._embedded.aclose()
         if self._store is not None:
             store, self._store = self._store, None
             await store.aclose()
