@@ -17,7 +17,6 @@ from anyio.abc import TaskGroup
 from sluice import acp, machines
 from sluice.acp import ClientCapabilities
 from sluice.handlers.answers import refused, wire_error
-from sluice.handlers.elicitation import Pending
 from sluice.handlers.entry import Entry
 from sluice.handlers.joint import Joint
 from sluice.machines import Decision, Refusal, View, admission, coupling, verdicts
@@ -28,6 +27,7 @@ from sluice.wire.tracing import Tracing
 
 if TYPE_CHECKING:
     from sluice.handlers.assembly import Assembly
+    from sluice.handlers.elicitation import Pending
 
 __all__ = ["Admit", "Connection", "Notice"]
 
