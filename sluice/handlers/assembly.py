@@ -131,7 +131,11 @@ class Built:
 
 
 class Assembly:
-    """Reads, checks and builds. One per process; every method may be called while others are under way."""
+    """Reads, checks and builds. One per process; every method may be called while others are under way.
+
+    Attributes:
+        missing: what the newest check found missing, as one line for a person; "" for nothing.
+    """
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -139,6 +143,7 @@ class Assembly:
         self._validation: list[Model] = []
         self._store: Store | None = None
         self._opening = anyio.Lock()
+        self.missing = ""
         self._embedded = Embedded()
         self._caches = AnswerCaches(options.agent_file.resolve().parent)
         self._warned: set[str] = set()
@@ -152,7 +157,8 @@ class Assembly:
             BackendError: the file is broken; data {file, line, key, error} says where.
         """
         file = await self.load()
-        return await anyio.to_thread.run_sync(self._missing, file)
+        self.missing = await anyio.to_thread.run_sync(self._missing, file)
+        return self.missing
 
     async def reload(self) -> str:
         """Re-read the credential sources, then load the team and validate it with them (auth.authenticate.*).

@@ -71,7 +71,7 @@ def from_hub(url: str, target: Path, size: int, progress: Progress) -> None:
                 raise SourceFailed(f"the server answered with HTTP status {response.status_code}")
             resumed = response.status_code == httpx.codes.PARTIAL_CONTENT
             with target.open("ab" if resumed else "wb") as out:
-                _copy(response.iter_bytes(CHUNK), out, begin if resumed else 0, (size, progress))
+                _copy(response.iter_raw(), out, begin if resumed else 0, (size, progress))
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise SourceFailed(" ".join(str(error).split()) or type(error).__name__) from None
 
