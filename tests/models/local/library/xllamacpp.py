@@ -1,7 +1,7 @@
 """A stand-in for the library: the engine's own code runs, and the answers are what the last message asks for.
 
 It stands on PYTHONPATH in front of the real one. What the last message of the person begins with decides: `pid`,
-`system`, `body`, `environment`, `read PATH` (a tool call), `crash`, else the message comes back.
+`system`, `body`, `environment`, `call TOOL PATH`, `crash`, else the message comes back.
 """
 
 from __future__ import annotations
@@ -88,8 +88,9 @@ def _reply(body: dict[str, Any]) -> tuple[dict[str, Any], str]:
     word, _, rest = last["content"].partition(" ")
     if word == "crash":
         os.kill(os.getpid(), signal.SIGKILL)
-    if word == "read":
-        function = {"name": "read_file", "arguments": json.dumps({"path": rest})}
+    if word == "call":
+        name, _, path = rest.partition(" ")
+        function = {"name": name, "arguments": json.dumps({"path": path})}
         return {"tool_calls": [{"index": 0, "id": "c1", "type": "function", "function": function}]}, "tool_calls"
     answers = {
         "pid": str(os.getpid()),
