@@ -68,6 +68,7 @@ DOORS: dict[str, set[str]] = {
     "PIL": {"handlers/images.py"},
     "tree_sitter": {"agent/shell_words.py"},
     "tree_sitter_bash": {"agent/shell_words.py"},
+    "xllamacpp": {"models/local/engine.py"},
 }
 """third-party package -> the rooms or modules that may import it."""
 

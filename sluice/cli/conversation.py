@@ -169,6 +169,15 @@ class Conversation:
         for name, wanted in (("mode", self.opening.mode), ("model", self.opening.model)):
             if wanted is not None:
                 await find_setting(self.session, name).set(self._agent, self.session.id, wanted)
+        self._tell_model()
+
+    def _tell_model(self) -> None:
+        """Say which model answers where the agent file leaves that open; its name is in the option's own."""
+        option = self.session.option("model")
+        name = dict(option.values).get(str(option.current), "") if option is not None else ""
+        if name.startswith("Default (") and name.endswith(")"):
+            self._question.note(f"model: {one_line(name.removeprefix('Default (')[:-1], 80)}")
+            self._question.close()
 
     def _pick(self, entries: Sequence[SessionEntry]) -> str:
         self.view.note("\n".join(listed(entries)))

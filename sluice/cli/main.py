@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sluice import __version__
 from sluice.cli import parsers
+from sluice.cli.model_options import add_model
 
 __all__ = ["build_parser", "main"]
 
@@ -84,6 +85,7 @@ def build_parser() -> argparse.ArgumentParser:
     parsers.add_check_config(commands, _check_options(), _check_config)
     parsers.add_sessions(commands, _store_options(), {"list": _sessions_list, "show": _show, "delete": _delete})
     parsers.add_export(commands, _store_options(), _export)
+    add_model(commands)
     _add_diagrams(commands)
     _add_journal(commands)
     return parser

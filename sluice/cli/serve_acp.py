@@ -74,9 +74,12 @@ def credentials(options: argparse.Namespace) -> Environment:
         EnvFileError: one of them cannot be read.
     """
     from sluice.config.environment import Environment
+    from sluice.config.weights import MODELS_DIR
 
     env_files = [Path(name) for name in options.env_from_file or ()]
-    return Environment.read(os.environ, env_files, paths.config_dir(os.environ, options.config_dir))
+    # Where the weights are is looked up like a key, so that whoever resolves a model needs one source only.
+    process = {**os.environ, MODELS_DIR: str(paths.models_dir(os.environ, options.data_dir))}
+    return Environment.read(process, env_files, paths.config_dir(os.environ, options.config_dir))
 
 
 def _addresses(options: argparse.Namespace) -> AddressPolicy | None:

@@ -8,7 +8,7 @@ from typing import Any
 from sluice.config.choices import check_choice, check_cycles, is_choice
 from sluice.config.decode import Context, Shape, decode, entries, join, shape
 from sluice.config.providers import PROVIDERS
-from sluice.config.references import Catalog, address_problem, check_provider
+from sluice.config.references import Catalog, address_problem, base_provider, check_provider, check_weights
 from sluice.config.schema import ModelConfig, ProviderConfig
 from sluice.config.tree import Node
 
@@ -44,7 +44,8 @@ def _named(ctx: Context, node: Node | None, key: str) -> list[tuple[str, Node]]:
 def _provider(ctx: Context, name: str, node: Node) -> ProviderConfig:
     key = join("providers", name)
     values = decode(ctx, node, key, PROVIDER_SHAPE, ("providers.*",))
-    values.setdefault("provider", name if name in PROVIDERS else "openai")
+    # An entry called `local` is somebody's server, and has an address; the embedded model needs no entry.
+    values.setdefault("provider", name if name in PROVIDERS and name != "local" else "openai")
     return ProviderConfig(name=name, line=node.line, **_frozen(values))
 
 
@@ -79,6 +80,8 @@ def _check_model_entry(ctx: Context, node: Node, model: ModelConfig, catalog: Ca
     if not model.provider:
         raise ctx.error(_at(node, "provider"), join(key, "provider"), "a model needs a provider")
     check_provider(ctx, _at(node, "provider"), join(key, "provider"), model.provider, catalog.providers)
+    base = base_provider(model.provider, catalog.providers)
+    check_weights(ctx, _at(node, "model"), join(key, "model"), base, model.model)
     problem = address_problem(model.provider, catalog.providers, model.base_url)
     if problem is not None:
         raise ctx.error(_at(node, "base_url"), join(key, "base_url"), problem)

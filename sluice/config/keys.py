@@ -130,7 +130,6 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
         "amazon-bedrock": "Amazon Bedrock",
         "chatgpt": "a ChatGPT sign-in",
         "github-copilot": "GitHub Copilot",
-        "local": "the embedded model",
     },
     "values": {
         "external agent": "an agent from a registry in sub_agents or handoffs",

@@ -21,8 +21,9 @@ from sluice.config.errors import ConfigError
 from sluice.config.expand import Environ
 from sluice.config.providers import AUTO_ORDER, NOT_BUILT, PROVIDERS, Api, Provider
 from sluice.config.references import address_problem, base_provider
-from sluice.config.schema import AgentConfig, AgentFile, ModelConfig, ProviderConfig
+from sluice.config.schema import AgentConfig, AgentFile, Cost, ModelConfig, ProviderConfig
 from sluice.config.suggest import did_you_mean
+from sluice.config.weights import WEIGHTS, models_dir, weights_file, weights_present
 
 __all__ = [
     "MissingCredentials",
@@ -36,6 +37,9 @@ __all__ = [
     "selectable",
 ]
 
+PULL = "fetch a model for this machine with `sluice model pull`"
+"""The other way to a model for `auto`."""
+
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -46,12 +50,14 @@ class MissingCredentials(Exception):
         variables: the names that would help.
         text: one line for a person.
         any_of: whether one of the variables is enough; else all are needed.
+        instead: what would help as well, in words; "" for nothing.
     """
 
-    def __init__(self, variables: tuple[str, ...], text: str, *, any_of: bool = False) -> None:
+    def __init__(self, variables: tuple[str, ...], text: str, *, any_of: bool = False, instead: str = "") -> None:
         super().__init__(text)
         self.variables = variables
         self.any_of = any_of
+        self.instead = instead
         self.text = text
 
 
@@ -87,7 +93,7 @@ class ResolvedModel:
     `provider` is the name the file uses. `base_url` is None for an api without an address. `key` is None when none is
     sent; the repr does not show it. `key_name` is the variable it comes from, or would come from; "" for none.
     `options` has the defaults of the provider's entry filled in. `file` is the agent file, and relative paths among
-    the options start from its `directory`.
+    the options start from its `directory`. `weights` is the file of the embedded model, "" for every other.
     """
 
     provider: str
@@ -98,6 +104,7 @@ class ResolvedModel:
     options: ModelConfig
     file: str = ""
     key_name: str = ""
+    weights: str = ""
 
     @property
     def directory(self) -> str:
@@ -121,7 +128,7 @@ class _Need:
 
 
 def resolve(file: AgentFile, ref: str, env: Environ) -> ResolvedModel:
-    """What a reference stands for: a name from `models`, `provider/model` or `auto`.
+    """What a reference stands for: a name from `models`, `provider/model`, `auto` or `local`.
 
     Args:
         file: the agent file.
@@ -130,13 +137,17 @@ def resolve(file: AgentFile, ref: str, env: Environ) -> ResolvedModel:
 
     Raises:
         MissingCredentials: the model needs a variable that is not set.
-        ModelUnavailable: the reference is unknown here, or its provider is not built.
+        ModelUnavailable: the reference is unknown here, its provider is not built, or its weights are not here.
     """
     if _is_auto(file, ref):
         return _auto(file, env)
+    if ref == "local" and ref not in file.models:
+        return _local(file, ref, ModelConfig(name=ref, provider=ref), env)
     if listed := candidates(file.models, ref):
         return _first_available(file, ref, listed, env)
     options = _options(file, ref)
+    if base_provider(options.provider, file.providers) == "local":
+        return _local(file, ref, options, env)
     need = _need(file, ref, options, env)
     if need.missing:
         raise MissingCredentials(need.missing, f"set {' and '.join(need.missing)} to use the model {ref}")
@@ -207,7 +218,8 @@ def missing_text(file: AgentFile, env: Environ) -> str:
     wanted = []
     for ref, missing in _missing(file, env):
         joined = f"one of {', '.join(missing.variables)}" if missing.any_of else " and ".join(missing.variables)
-        wanted.append(f"{joined} (model {ref})")
+        instead = f", or {missing.instead}" if missing.instead else ""
+        wanted.append(f"{joined}{instead} (model {ref})")
     wanted = list(dict.fromkeys(wanted))
     return f"credentials are missing: set {'; '.join(wanted)}" if wanted else ""
 
@@ -232,7 +244,10 @@ def _missing(file: AgentFile, env: Environ) -> Iterator[tuple[str, MissingCreden
 
 
 def _auto(file: AgentFile, env: Environ) -> ResolvedModel:
-    """The first of the order whose credentials exist; no provider is asked, and no other model comes in later."""
+    """The first of the order whose credentials exist, else the weights that are here; no provider is asked.
+
+    No other model comes in later.
+    """
     variables: list[str] = []
     for provider, model in AUTO_ORDER:
         try:
@@ -241,8 +256,24 @@ def _auto(file: AgentFile, env: Environ) -> ResolvedModel:
             variables += missing.variables
         except ModelUnavailable:
             continue  # the file gives this provider's name to something that is not built
-    text = f"the model auto found no credentials: set one of {', '.join(variables)}"
-    raise MissingCredentials(tuple(dict.fromkeys(variables)), text, any_of=True)
+    if weights_present(models_dir(env)):
+        return _local(file, "auto", ModelConfig(name="auto", provider="local"), env)
+    text = f"the model auto found no credentials: set one of {', '.join(variables)}, or {PULL}"
+    raise MissingCredentials(tuple(dict.fromkeys(variables)), text, any_of=True, instead=PULL)
+
+
+def _local(file: AgentFile, ref: str, options: ModelConfig, env: Environ) -> ResolvedModel:
+    """The embedded model: the weights that are named, else the largest that are here. It is priced, and free."""
+    directory = models_dir(env)
+    wanted = options.model or next((weights.id for weights in weights_present(directory)), next(iter(WEIGHTS)))
+    if wanted not in WEIGHTS:
+        raise ModelUnavailable(file, ref, f'unknown local model "{wanted}"; there are {" and ".join(WEIGHTS)}')
+    path = weights_file(directory, WEIGHTS[wanted])
+    if path is None:
+        text = f"the weights of local/{wanted} are not on this machine; fetch them with `sluice model pull {wanted}`"
+        raise ModelUnavailable(file, ref, text)
+    options = replace(options, model=wanted, cost=options.cost or Cost())
+    return ResolvedModel(options.provider, wanted, "local", None, None, options, file.path, weights=str(path))
 
 
 def _first_available(file: AgentFile, ref: str, listed: tuple[str, ...], env: Environ) -> ResolvedModel:
@@ -272,7 +303,7 @@ def _options(file: AgentFile, ref: str) -> ModelConfig:
         if ref in NOT_BUILT:
             raise ModelUnavailable(file, ref, _not_built(ref))
         if not (slash and provider and name):
-            near = did_you_mean(ref, {*file.models, "auto"})
+            near = did_you_mean(ref, {*file.models, "auto", "local"})
             raise ModelUnavailable(file, ref, f'unknown model "{ref}"{near or "; the agent file has no such model"}')
         model = ModelConfig(name=ref, provider=provider, model=name)
     if is_choice(model):

@@ -1,6 +1,7 @@
 """The model providers as data: where each answers, and which variable holds its key.
 
-All that are built speak OpenAI's chat completions, but for `scripted`, which plays a script and needs nothing.
+All that are built speak OpenAI's chat completions, but for `scripted`, which plays a script, and `local`, which runs
+on this machine; these two need nothing from outside.
 Source: requirements models.providers.aliases, models.ref.auto.
 """
 
@@ -14,7 +15,7 @@ from sluice.config.keys import KNOWN_NOT_BUILT
 
 __all__ = ["AUTO_ORDER", "NOT_BUILT", "PROVIDERS", "Api", "Provider", "known_providers"]
 
-Api = Literal["openai_chatcompletions", "scripted"]
+Api = Literal["openai_chatcompletions", "scripted", "local"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ _ROWS = (
     Provider(
         "dmr", "http://localhost:12434/engines/v1", None, url_variable="MODEL_RUNNER_HOST", url_suffix="/engines/v1"
     ),
+    Provider("local", None, None, api="local"),
     Provider("scripted", None, None, api="scripted"),
 )
 
@@ -80,7 +82,8 @@ AUTO_ORDER: tuple[tuple[str, str], ...] = (
     ("deepseek", "deepseek-chat"),
     ("openrouter", "openrouter/auto"),
 )
-"""What `auto` tries, in order: provider and model. The first provider with a key is taken; none is asked."""
+"""What `auto` tries, in order: provider and model. The first provider with a key is taken; none is asked. After them
+come the weights of the embedded model that are on this machine."""
 
 
 def known_providers() -> set[str]:

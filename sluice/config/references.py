@@ -15,8 +15,17 @@ from sluice.config.providers import NOT_BUILT, PROVIDERS, known_providers
 from sluice.config.schema import ModelConfig, ProviderConfig
 from sluice.config.suggest import did_you_mean
 from sluice.config.tree import Node
+from sluice.config.weights import WEIGHTS
 
-__all__ = ["Catalog", "address_problem", "base_provider", "check_agents", "check_provider", "check_reference"]
+__all__ = [
+    "Catalog",
+    "address_problem",
+    "base_provider",
+    "check_agents",
+    "check_provider",
+    "check_reference",
+    "check_weights",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,27 +47,25 @@ def check_reference(ctx: Context, node: Node, key: str, ref: str, catalog: Catal
     Raises:
         ConfigError: it is none of these.
     """
-    if ref in catalog.models or ref == "auto":
+    if ref in catalog.models or ref in ("auto", "local"):
         return
     if "," in ref:
         for member in ref.split(","):
             check_reference(ctx, node, key, member.strip(), catalog)
         return
     provider, slash, model = ref.partition("/")
-    if ref == "local":
-        check_provider(ctx, node, key, ref, catalog.providers)
-    elif not slash:
-        near = did_you_mean(ref, {*catalog.models, "auto"})
+    if not slash:
+        near = did_you_mean(ref, {*catalog.models, "auto", "local"})
         raise ctx.error(
             node, key, f'unknown model "{_shown(node, ref)}"{near or "; write a name from models or provider/model"}'
         )
-    elif not provider or not model:
+    if not provider or not model:
         raise ctx.error(node, key, f'"{_shown(node, ref)}" is not of the form provider/model')
-    else:
-        check_provider(ctx, node, key, provider, catalog.providers)
-        problem = None if provider in catalog.providers else address_problem(provider, catalog.providers)
-        if problem is not None:
-            raise ctx.error(node, key, problem)
+    check_provider(ctx, node, key, provider, catalog.providers)
+    check_weights(ctx, node, key, base_provider(provider, catalog.providers), model)
+    problem = None if provider in catalog.providers else address_problem(provider, catalog.providers)
+    if problem is not None:
+        raise ctx.error(node, key, problem)
 
 
 def check_provider(ctx: Context, node: Node, key: str, name: str, providers: Mapping[str, ProviderConfig]) -> None:
@@ -74,6 +81,16 @@ def check_provider(ctx: Context, node: Node, key: str, name: str, providers: Map
     elif name not in PROVIDERS:
         near = did_you_mean(name, {*providers, *known_providers()})
         raise ctx.error(node, key, f'unknown provider "{_shown(node, name)}"{near}')
+
+
+def check_weights(ctx: Context, node: Node, key: str, provider: str, model: str) -> None:
+    """The name of the embedded model's weights, when that is the provider.
+
+    Raises:
+        ConfigError: there are none of that name.
+    """
+    if provider == "local" and model not in WEIGHTS:
+        raise ctx.error(node, key, f'unknown local model "{_shown(node, model)}"; there are {" and ".join(WEIGHTS)}')
 
 
 def _shown(node: Node, text: str) -> str:
@@ -92,7 +109,7 @@ def address_problem(name: str, providers: Mapping[str, ProviderConfig], own: str
     url = own or (providers[name].base_url if name in providers else None)
     if url is None:
         built_in = PROVIDERS.get(base_provider(name, providers))
-        missing = built_in is not None and built_in.base_url is None and built_in.api != "scripted"
+        missing = built_in is not None and built_in.base_url is None and built_in.api not in ("scripted", "local")
         return f'provider "{name}" needs a base_url' if missing else None
     try:
         parts = urlsplit(url)

@@ -1,9 +1,10 @@
-"""The parts of an agent that only some agents have: fallback models, and a response cache."""
+"""The parts of an agent that only some agents have: fallback models, a response cache, and an embedded model."""
 
 from __future__ import annotations
 
 import logging
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,8 +14,9 @@ if TYPE_CHECKING:
     from sluice.agent.ports import AnswerCache, Model
     from sluice.config.environment import Environment
     from sluice.config.schema import AgentConfig, AgentFile
+    from sluice.models.local.engines import Engines
 
-__all__ = ["AnswerCaches", "fallback"]
+__all__ = ["AnswerCaches", "Embedded", "fallback"]
 
 log = logging.getLogger(__name__)
 
@@ -66,3 +68,32 @@ class AnswerCaches:
         if kept is None or kept[0] != agent:
             kept = self._kept[agent.name] = (agent, MemoryAnswers())
         return kept[1]
+
+
+class Embedded:
+    """The engines of the embedded models of a process, made when the first model is; models are made in threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._engines: Engines | None = None
+        self._told: set[str] = set()
+
+    def engines(self) -> Engines:
+        """The engines, one set for all sessions; none runs before it is asked."""
+        from sluice.models.local.engines import Engines
+
+        with self._lock:
+            self._engines = self._engines or Engines()
+            return self._engines
+
+    def tell(self, reference: str, ref: str) -> None:
+        """Log once which model a reference that leaves it open has come to (models.ref.auto)."""
+        text = f"the model {reference} is {ref}"
+        if reference in ("auto", "local") and text not in self._told:
+            self._told.add(text)
+            log.info("%s", text)
+
+    async def aclose(self) -> None:
+        """End the engines; may be called more than once."""
+        if self._engines is not None:
+            await self._engines.aclose()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 import anyio
 import anyio.to_thread
 
-from sluice.handlers.agent_parts import AnswerCaches, fallback
+from sluice.handlers.agent_parts import AnswerCaches, Embedded, fallback
 from sluice.handlers.agent_rules import rules_of, user_rules
 from sluice.handlers.answers import unusable, wire_error
 from sluice.wire.errors import BackendError
@@ -131,7 +131,11 @@ class Built:
 
 
 class Assembly:
-    """Reads, checks and builds. One per process; every method may be called while others are under way."""
+    """Reads, checks and builds. One per process; every method may be called while others are under way.
+
+    Attributes:
+        missing: what the newest check found missing, as one line for a person; "" for nothing.
+    """
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -139,6 +143,8 @@ class Assembly:
         self._validation: list[Model] = []
         self._store: Store | None = None
         self._opening = anyio.Lock()
+        self.missing = ""
+        self._embedded = Embedded()
         self._caches = AnswerCaches(options.agent_file.resolve().parent)
         self._warned: set[str] = set()
 
@@ -151,7 +157,8 @@ class Assembly:
             BackendError: the file is broken; data {file, line, key, error} says where.
         """
         file = await self.load()
-        return await anyio.to_thread.run_sync(self._missing, file)
+        self.missing = await anyio.to_thread.run_sync(self._missing, file)
+        return self.missing
 
     async def reload(self) -> str:
         """Re-read the credential sources, then load the team and validate it with them (auth.authenticate.*).
@@ -253,7 +260,9 @@ class Assembly:
                     resolved = replace(
                         resolved, options=replace(resolved.options, thinking_budget=cast("ThinkingBudget", effort))
                     )
-                made.append(models.build(resolved, directory=self.options.agent_file.resolve().parent))
+                self._embedded.tell(reference, resolved.ref)
+                directory = self.options.agent_file.resolve().parent
+                made.append(models.build(resolved, directory=directory, engines=self._embedded.engines()))
         except ConfigError as error:
             raise unusable("The model is not usable", error) from error
         except (ModelUnavailable, ModelError, Missing) as unavailable:
@@ -363,7 +372,8 @@ class Assembly:
         return opened
 
     async def aclose(self) -> None:
-        """Close the store after everything that uses it has ended."""
+        """End the engines and close the store, after everything that uses them has ended."""
+        await self._embedded.aclose()
         if self._store is not None:
             store, self._store = self._store, None
             await store.aclose()

@@ -16,7 +16,7 @@ from anyio.abc import TaskGroup
 
 from sluice import acp, machines
 from sluice.acp import ClientCapabilities
-from sluice.handlers.answers import refused, wire_error
+from sluice.handlers.answers import auth_required, refused, wire_error
 from sluice.handlers.entry import Entry
 from sluice.handlers.joint import Joint
 from sluice.machines import Decision, Refusal, View, admission, coupling, verdicts
@@ -249,6 +249,8 @@ class Connection:
         decision = admission.admit(method, view)
         if decision.verdict == "refused":
             assert decision.refusal is not None
+            if decision.refusal.reason == "auth_required" and self.assembly.missing:
+                raise auth_required(self.assembly.missing)
             raise refused(decision.refusal, entry.id if entry else None, entry.error if entry else None)
         return decision
 

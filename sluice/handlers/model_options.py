@@ -40,7 +40,8 @@ def model_options(live: Incarnation) -> list[acp.SessionConfigOption]:
 def _models(live: Incarnation, agent: Agent) -> acp.SessionConfigSelect:
     assert live.assembled is not None, "an open session was made from something"
     described = live.assembled.file.models
-    choices = [acp.SessionConfigSelectOption(DEFAULT, "Default", f"What the agent file says: {agent.config.model}.")]
+    default = f"What the agent file says: {agent.config.model}."
+    choices = [acp.SessionConfigSelectOption(DEFAULT, _default_name(agent), default)]
     for name in live.assembled.choices:
         entry = described[name]
         choices.append(acp.SessionConfigSelectOption(PREFIX + name, name, entry.description or _named(entry)))
@@ -52,6 +53,12 @@ def _models(live: Incarnation, agent: Agent) -> acp.SessionConfigSelect:
     return acp.SessionConfigSelect(
         "model", "Model", current, choices, description="Which model answers.", category="model"
     )
+
+
+def _default_name(agent: Agent) -> str:
+    """The name of the file's choice, with the model it has come to where the file leaves that open."""
+    open_ended = agent.config.model in ("auto", "local") and not agent.model_ref
+    return f"Default ({agent.model.ref})" if open_ended else "Default"
 
 
 def _named(entry: ModelConfig) -> str:

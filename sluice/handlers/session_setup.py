@@ -209,6 +209,7 @@ async def make_team(
     try:
         built = await connection.assembly.team(cwd, roots, client_side(live), overrides)
     except MissingCredentials as missing:
+        connection.assembly.missing = missing.text
         if connection.machine.can("credentials_missing"):
             connection.fire("credentials_missing")
         raise auth_required(missing.text) from missing

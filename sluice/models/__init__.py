@@ -5,17 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from sluice.agent.ports import Model, ModelError
+from sluice.models.local.engines import Engines
 from sluice.models.settings import ResolvedModel
 
-__all__ = ["ResolvedModel", "build"]
+__all__ = ["Engines", "ResolvedModel", "build"]
 
 
-def build(resolved: ResolvedModel, *, directory: str | Path = "") -> Model:
+def build(resolved: ResolvedModel, *, directory: str | Path = "", engines: Engines | None = None) -> Model:
     """The model for one session; nothing is connected and no provider's library is loaded yet.
 
     Args:
         resolved: the reference with endpoint, key and options, as `sluice.config` resolves it.
         directory: the agent file's directory, where relative paths in `provider_opts` begin.
+        engines: what runs embedded models, shared by the sessions of a process; None for one of the model's own.
 
     Raises:
         ModelError: the wire format is not built, or the base address is unusable.
@@ -29,5 +31,9 @@ def build(resolved: ResolvedModel, *, directory: str | Path = "") -> Model:
         from sluice.models.scripted import Scripted
 
         return Scripted(resolved, directory=directory)
+    if resolved.api == "local":
+        from sluice.models.local.chat import LocalChat
+
+        return LocalChat(resolved, engines)
     text = f"the model {resolved.provider}/{resolved.model} needs the api {resolved.api}, which Sluice does not speak"
     raise ModelError("model_error", text)

@@ -44,14 +44,19 @@ def new_client(url: str, idle_timeout: float) -> httpx.AsyncClient:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     limits = httpx.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=KEEP_ALIVE)
     transport = None
-    if not getproxies():
-        # Given a transport, httpx no longer looks at the environment's proxies; where there are any, they win.
+    if _on_this_machine(url) or not getproxies():
+        # Given a transport, httpx no longer looks at the environment's proxies; where there are any, they win. A
+        # proxy elsewhere cannot reach this machine's loopback, and must not see the embedded model's key.
         transport = httpx.AsyncHTTPTransport(verify=context, limits=limits)
         _merge_reads(transport)
     timeout = httpx.Timeout(idle_timeout, connect=CONNECT_TIMEOUT, write=WRITE_TIMEOUT, pool=None)
     return httpx.AsyncClient(
         timeout=timeout, verify=context, limits=limits, follow_redirects=False, transport=transport
     )
+
+
+def _on_this_machine(url: str) -> bool:
+    return urlsplit(url).hostname in ("127.0.0.1", "::1", "localhost")
 
 
 def _merge_reads(transport: httpx.AsyncHTTPTransport) -> None:

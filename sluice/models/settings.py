@@ -70,7 +70,7 @@ class ResolvedModel(Protocol):
 
     @property
     def api(self) -> str:
-        """Which wire format: openai_chatcompletions or scripted."""
+        """Which wire format: openai_chatcompletions, scripted or local."""
         ...
 
     @property
@@ -86,6 +86,11 @@ class ResolvedModel(Protocol):
     @property
     def options(self) -> ModelOptions:
         """The options of the agent file."""
+        ...
+
+    @property
+    def weights(self) -> str:
+        """The file with the weights of the embedded model, "" for every other model."""
         ...
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["config_dir", "data_dir", "store_path"]
+__all__ = ["config_dir", "data_dir", "models_dir", "store_path"]
 
 
 def data_dir(env: Mapping[str, str], flag: str | None = None) -> Path:
@@ -53,6 +53,20 @@ def store_path(env: Mapping[str, str], session_db: str | None = None, data_dir_f
     if session_db:
         return _expanded(env, session_db)
     return data_dir(env, data_dir_flag) / "session.db"
+
+
+def models_dir(env: Mapping[str, str], data_dir_flag: str | None = None) -> Path:
+    """Give the directory of the embedded model's weights: SLUICE_MODELS_DIR, else `models` in the data directory.
+
+    Args:
+        env: the environment, as for `data_dir`, and SLUICE_MODELS_DIR.
+        data_dir_flag: the value of `--data-dir`, None when not given.
+
+    Raises:
+        ValueError: nothing says where; the text says what to set.
+    """
+    named = env.get("SLUICE_MODELS_DIR")
+    return _expanded(env, named) if named else data_dir(env, data_dir_flag) / "models"
 
 
 def _directory(env: Mapping[str, str], flag: str | None, what: str, under_home: str) -> Path:

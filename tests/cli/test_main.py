@@ -124,7 +124,13 @@ def test_the_parser_imports_no_command() -> None:
     code = "import sys; from sluice.cli.main import build_parser; build_parser(); print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=20)
     ours = [name for name in done.stdout.split() if name.partition(".")[0] == "sluice"]
-    assert ours == ["sluice", "sluice.cli", "sluice.cli.main", "sluice.cli.parsers"]
+    assert ours == [
+        "sluice",
+        "sluice.cli",
+        "sluice.cli.main",
+        "sluice.cli.model_options",
+        "sluice.cli.parsers",
+    ]
     assert not {"anyio", "msgspec", "yaml", "statemachine", "asyncio"} & set(done.stdout.split())
 
 

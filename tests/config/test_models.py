@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from sluice.config.models import (
@@ -13,9 +16,18 @@ from sluice.config.models import (
     selectable,
 )
 from sluice.config.providers import AUTO_ORDER, NOT_BUILT, PROVIDERS
-from tests.config.support import MINIMAL, read
+from sluice.config.schema import Cost
+from sluice.config.weights import MODELS_DIR, WEIGHTS
+from tests.config.support import MINIMAL, error, read
 
 SECRET = "sk-hush-hush"
+LOCAL_MISSING = "the weights of local/0.5b are not on this machine; fetch them with `sluice model pull 0.5b`"
+
+
+def pretend(directory: Path, weights: str) -> None:
+    """A file of the right name and size, which takes no room on the disk."""
+    with (directory / WEIGHTS[weights].file).open("wb") as file:
+        file.truncate(WEIGHTS[weights].size)
 
 
 def resolved(text: str, ref: str, **env: str) -> ResolvedModel:
@@ -58,7 +70,7 @@ def test_a_blank_key_is_a_missing_key_and_blanks_around_one_are_dropped(value: s
 
 
 @pytest.mark.requirement("models.providers.aliases")
-@pytest.mark.parametrize("name", sorted(set(PROVIDERS) - {"scripted", "azure"}))
+@pytest.mark.parametrize("name", sorted(set(PROVIDERS) - {"scripted", "local", "azure"}))
 def test_each_alias_has_an_address_and_a_key_of_its_own(name: str) -> None:
     env = {row.key: f"key-of-{row.key}" for row in PROVIDERS.values() if row.key is not None}
     found = resolve(read(MINIMAL), f"{name}/x", {**env, "CLOUDFLARE_ACCOUNT_ID": "a", "CLOUDFLARE_GATEWAY_ID": "g"})
@@ -178,11 +190,9 @@ def test_auto_takes_the_first_provider_of_the_order_that_has_a_key() -> None:
     with pytest.raises(MissingCredentials) as caught:
         resolve(read(MINIMAL), "auto", {})
     assert caught.value.variables == missing_credentials(read(MINIMAL), {}) == tuple(keys.values())
-    assert f"set one of {', '.join(keys.values())}" in caught.value.text
-    assert (
-        missing_text(read(MINIMAL), {})
-        == f"credentials are missing: set one of {', '.join(keys.values())} (model auto)"
-    )
+    wanted = f"set one of {', '.join(keys.values())}, or fetch a model for this machine with `sluice model pull`"
+    assert wanted in caught.value.text
+    assert missing_text(read(MINIMAL), {}) == f"credentials are missing: {wanted} (model auto)"
 
 
 def test_auto_takes_openai_at_the_address_of_its_variable_without_a_key() -> None:
@@ -210,6 +220,68 @@ def test_a_configured_model_is_never_replaced_by_one_that_has_a_key() -> None:
         resolve(file, "mistral/x", {"OPENAI_API_KEY": "k", "DEEPSEEK_API_KEY": "k"})
 
 
+# --- the embedded model ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("models.ref.auto")
+def test_auto_without_a_key_takes_the_largest_weights_that_are_there(tmp_path: Path) -> None:
+    env = {MODELS_DIR: str(tmp_path)}
+    with pytest.raises(MissingCredentials):
+        resolve(read(MINIMAL), "auto", env)
+    pretend(tmp_path, "0.5b")
+    assert resolve(read(MINIMAL), "auto", env).ref == "local/0.5b"
+    assert missing_credentials(read(MINIMAL), env) == () and missing_text(read(MINIMAL), env) == ""
+    pretend(tmp_path, "1.5b")
+    assert resolve(read(MINIMAL), "auto", env).ref == "local/1.5b"
+    assert resolve(read(MINIMAL), "auto", {**env, "DEEPSEEK_API_KEY": "k"}).provider == "deepseek"
+
+
+def test_local_is_the_largest_weights_that_are_there_or_those_that_are_named(tmp_path: Path) -> None:
+    env = {MODELS_DIR: str(tmp_path)}
+    pretend(tmp_path, "0.5b")
+    pretend(tmp_path, "1.5b")
+    file = read("agents: {root: {model: local}}")
+    assert file.warnings == ()
+    assert resolve(file, "local", env).model == "1.5b"
+    found = resolve(file, "local/0.5b", env)
+    assert (found.ref, found.api, found.base_url, found.key) == ("local/0.5b", "local", None, None)
+    assert Path(found.weights) == tmp_path / WEIGHTS["0.5b"].file
+    assert found.options.cost == Cost()
+
+
+def test_a_file_of_another_size_is_not_the_weights(tmp_path: Path) -> None:
+    (tmp_path / WEIGHTS["0.5b"].file).write_bytes(b"GGUF")
+    with pytest.raises(ModelUnavailable, match=re.escape("`sluice model pull 0.5b`")):
+        resolve(read("agents: {root: {model: local}}"), "local", {MODELS_DIR: str(tmp_path)})
+
+
+def test_an_entry_called_local_is_somebodys_server() -> None:
+    text = "agents: {root: {model: local/llama}}\nproviders: {local: {base_url: 'http://localhost:1234/v1'}}\n"
+    found = resolved(text, "local/llama")
+    assert (found.api, found.base_url, found.model) == ("openai_chatcompletions", "http://localhost:1234/v1", "llama")
+
+
+def test_a_model_entry_names_weights_and_their_window(tmp_path: Path) -> None:
+    pretend(tmp_path, "0.5b")
+    entry = "{provider: local, model: 0.5b, provider_opts: {context_size: 4096}}"
+    file = read(f"agents: {{root: {{model: small}}}}\nmodels: {{small: {entry}}}\n")
+    found = resolve(file, "small", {MODELS_DIR: str(tmp_path)})
+    assert (found.ref, found.options.context_size) == ("local/0.5b", 4096)
+
+
+def test_weights_that_do_not_exist_are_an_error_at_load() -> None:
+    message = 'unknown local model "7b"; there are 0.5b and 1.5b'
+    assert error("agents: {root: {model: local/7b}}").message == message
+    assert error("agents: {root: {model: m}}\nmodels: {m: {provider: local, model: 7b}}").message == message
+
+
+def test_the_parts_are_the_whole() -> None:
+    for weights in WEIGHTS.values():
+        assert sum(part.size for part in weights.parts) == weights.size
+        assert len({part.sha256 for part in weights.parts}) == len(weights.parts)
+        assert weights.url.endswith(weights.file)
+
+
 # --- not usable --------------------------------------------------------------------------------------------------
 
 
@@ -231,7 +303,9 @@ def test_a_provider_that_is_not_built_is_an_error_when_it_is_needed(provider: st
         ("alloy", 4, "alloy names several models; name one"),
         ("fast,multi", None, "fast,multi names several models; name one"),
         ("new/x", None, "provider new asks for openai_responses, which is not built yet"),
-        ("local", None, "provider local is not built yet; use openai or another OpenAI-compatible provider"),
+        ("local", None, LOCAL_MISSING),
+        ("local/1.5b", None, LOCAL_MISSING.replace("0.5b", "1.5b")),
+        ("local/2b", None, 'unknown local model "2b"; there are 0.5b and 1.5b'),
         ("fst", None, 'unknown model "fst"; did you mean "fast"?'),
         ("", None, 'unknown model ""; the agent file has no such model'),
         ("openai/", None, 'unknown model "openai/"; the agent file has no such model'),

@@ -39,6 +39,7 @@ class Resolved:
     key: str | None = KEY
     options: Options = Options()
     directory: str = ""
+    weights: str = ""
 
     def with_options(self, **changed: Any) -> Resolved:
         return replace(self, options=replace(self.options, **changed))

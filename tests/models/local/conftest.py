@@ -1,0 +1,3 @@
+from tests.models.local.support import library
+
+__all__ = ["library"]
