@@ -60,6 +60,24 @@ CALL = ModelResponse("", tool_calls=(ToolCallRecord("c", "touch", "{}"),), finis
 END = ModelResponse("done")
 
 
+class OneTool:
+    """A toolset of one tool that needs no life."""
+
+    instruction = ""
+
+    def __init__(self, tool: Tool) -> None:
+        self.tool = tool
+
+    async def start(self) -> None:
+        """Nothing to start."""
+
+    def tools(self) -> Sequence[Tool]:
+        return (self.tool,)
+
+    async def stop(self) -> None:
+        """Nothing to stop."""
+
+
 class Bench:
     """A run with one tool, `touch`, that counts how often it ran."""
 
@@ -69,8 +87,9 @@ class Bench:
         self.reports: list[ToolChanged] = []
         self.posted: list[ToolChanged] = []
         self.model = Played(*responses)
-        agent = Agent(AgentConfig("root", "played/model", **config), self.model)
-        agent.tools = {"touch": Tool(ToolSpec("touch", "", {"type": "object"}), self._touch)}
+        tool = Tool(ToolSpec("touch", "", {"type": "object"}), self._touch)
+        agent = Agent(AgentConfig("root", "played/model", **config), self.model, [OneTool(tool)])
+        agent.refresh()
         team = Team({"root": agent}, "root")
         talk = Conversation("s", "/", team, self.stored.append, approval=approval or Approval())
         self.run = Run(talk, Ports(self.sink, self._post, DenyAll()))
