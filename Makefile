@@ -6,23 +6,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEMO_PROMPT := hello
-DEMO_QUESTION := Read the file pyproject.toml and tell me the name of the project.
-DEMO_FETCH_SECONDS := 300
 
 .PHONY: demo test check format lint types tests diagrams diagrams-check requirements bench search crash clean
 
 # --- the two commands for a fresh machine
 
-# The embedded model when it can be had within a few minutes (half a gigabyte, fetched once), else the script.
 demo: $(STAMP)
-	@if $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[local]' \
-	  && timeout $(DEMO_FETCH_SECONDS) $(BIN)/sluice model pull 0.5b --yes; then \
-	  echo "This is a real model on this machine: Qwen2.5-Coder-0.5B, small but yours."; \
-	  $(BIN)/sluice run examples/local.yaml "$(DEMO_QUESTION)"; \
-	else \
-	  echo "This is the scripted agent: it plays examples/scripted.yaml and asks no model."; \
-	  $(BIN)/sluice run examples/scripted.yaml "$(DEMO_PROMPT)"; \
-	fi
+	@echo "This is the scripted agent: it plays examples/scripted.yaml and asks no model."
+	@$(BIN)/sluice run examples/scripted.yaml "$(DEMO_PROMPT)"
 
 test: $(STAMP)
 	$(BIN)/python -m pytest
