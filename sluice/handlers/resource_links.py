@@ -17,7 +17,7 @@ from sluice import acp
 from sluice.agent.ports import Files, ToolFailure
 from sluice.handlers.attachments import label, notice, text_document
 from sluice.persistence.records import Part
-from sluice.tools.paths import PathPolicy, spelled
+from sluice.tools.paths import absolute, resolve, spelled
 
 __all__ = ["LinkReader", "file_path"]
 
@@ -51,9 +51,12 @@ class LinkReader:
         return (text_document(text, link.mime_type, name),)
 
     def _allowed(self, path: str) -> str:
-        """The path as the client knows it. Raises ToolFailure outside of the roots or when a rule excludes it."""
-        real = PathPolicy(self.cwd, self.roots).check(path, self.cwd, is_dir=False)
-        return spelled(real, (self.cwd, *self.roots))
+        """The path as the client knows it. Raises ToolFailure outside of the roots.
+
+        A person chose the file, so neither the lists of a toolset nor `.agentsignore`, which bind the model's own
+        reading, have a say (fs-policy.links.separate).
+        """
+        return spelled(resolve(absolute(path, self.cwd)), (self.cwd, *self.roots))
 
 
 def file_path(uri: str) -> str | None:

@@ -9,7 +9,7 @@ import pytest
 
 from sluice.handlers.resource_links import file_path
 from tests.support.editor import FS, Editor
-from tests.support.model_server import text
+from tests.support.model_server import call, calls, text
 from tests.support.setup import Stage, on_stage
 
 Json = dict[str, Any]
@@ -111,3 +111,23 @@ async def test_other_links_cause_no_traffic_and_are_named_without_their_address(
             "[Linked resource, not read: page][Linked resource, not read: notes.txt]"
             "[Linked resource, not read:  odd name]"
         )
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("fs-policy.links.separate")
+async def test_a_link_is_judged_by_the_roots_and_not_by_what_binds_the_file_tools(tmp_path: Path) -> None:
+    toolsets = [{"type": "filesystem", "deny_list": ["denied"], "allow_list": ["src"]}]
+    look = calls(*(call("read_file", path=name) for name in ("denied", "ignored", "elsewhere")))
+    agent = {"toolsets": toolsets, "safety": "autonomous"}
+    async with on_stage(tmp_path, look, text("ok"), agent=agent, fs=FS) as stage:
+        (stage.cwd / ".agentsignore").write_text("ignored\n")
+        names = ("denied", "ignored", "elsewhere")
+        editor = Editor(stage.client, {str(stage.cwd / name): f"<{name}>" for name in names})
+        blocks = [link(f"file://{stage.cwd}/{name}", name) for name in names]
+        response = await stage.client.call("session/prompt", sessionId=stage.session, prompt=blocks)
+        assert response["result"] == {"stopReason": "end_turn"}
+        user = stage.model.requests[0].messages[-1]["content"]
+        assert all(f"<{name}>" in user for name in names)
+        results = [m["content"] for m in stage.model.requests[1].messages if m["role"] == "tool"]
+        assert all("may not be used" in result for result in results)
+        assert editor.paths() == [str(stage.cwd / name) for name in names]
