@@ -17,7 +17,4 @@ AREA = area(
         "fs-policy.post-edit.failure": "A failing hook does not undo the write.",
         "fs-policy.post-edit.no-mirroring": "The client's buffer is not copied for them.",
     },
-    deferred={
-        "fs-policy.links.separate": "client files: no test carries it yet",
-    },
 )
