@@ -52,7 +52,7 @@ def without_weights(deadline: float) -> str:
     if any(weights_file(directory, weights) for weights in WEIGHTS.values()):
         return ""
     pull = [sys.executable, "-m", "sluice", "model", "pull", "0.5b", "--yes"]
-    return "" if within(deadline, pull) else "it could not be fetched in time; `sluice model pull` goes on with it"
+    return "" if within(deadline, pull) else "it could not be fetched; `sluice model pull` goes on with it"
 
 
 def within(deadline: float, command: list[str]) -> bool:
@@ -78,10 +78,9 @@ def converse(agent: str, prompts: list[str]) -> int:
     status = 0
     with tempfile.TemporaryDirectory() as directory:
         for number, prompt in enumerate(prompts):
-            options = ["-s", f"{directory}/demo.db", *(["--continue"] if number else [])]
-            shown = shlex.join(["sluice", "run", f"examples/{agent}", prompt])
-            print(f"\n$ {shown}", flush=True)
-            command = [sys.executable, "-m", "sluice", "run", *options, f"examples/{agent}", prompt]
+            run = ["run", *(["--continue"] if number else []), f"examples/{agent}", prompt]
+            print(f"\n$ {shlex.join(['sluice', *run])}", flush=True)
+            command = [sys.executable, "-m", "sluice", *run, f"--session-db={directory}/demo.db"]
             status = status or subprocess.run(command, cwd=ROOT, check=False).returncode
     return status
 
