@@ -64,6 +64,14 @@ _EXEC = {
 }
 """What runs the command behind one of its flags."""
 
+_NOT_ASCII = re.compile(rb"[\x80-\xff]")
+"""What the grammar is not shown: each such byte is a letter to it, as it is an ordinary part of a word to a shell.
+
+The grammar's scanner, in C, looks characters up in a table of 256 without asking whether they are in it: `{` before an
+emoji could end the process. Byte for byte, so the places it reports are those of the line, and the words are cut
+out of the line itself.
+"""
+
 _SPECIAL = re.compile(r"[*?\[\](){}$`<>|;&]")
 """Characters that, without a quote or a backslash, can make a word into something else than what is written."""
 
@@ -108,7 +116,7 @@ def parse(line: str) -> Line | None:
         data = line.strip(" \t\n").encode()
     except UnicodeEncodeError:
         return None
-    root = parser.parse(data).root_node
+    root = parser.parse(_NOT_ASCII.sub(b"x", data)).root_node
     if root.has_error:
         return None
     found = [node for node in _walk(root) if node.type in _COMMANDS]
@@ -193,7 +201,7 @@ def _walk(root: Node) -> Iterator[Node]:
 
 
 def _text(node: Node, data: bytes) -> str:
-    return data[node.start_byte : node.end_byte].decode()
+    return data[node.start_byte : node.end_byte].decode(errors="replace")
 
 
 def _is_plain(root: Node, line: str, commands: Sequence[SimpleCommand]) -> bool:

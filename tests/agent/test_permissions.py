@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -116,6 +118,53 @@ def test_what_is_safe_is_one_simple_command_of_written_words(line: str) -> None:
 @given(st.text(max_size=60))
 def test_no_line_makes_the_classifier_fail(line: str) -> None:
     assert label(line) in ("safe", "destructive", "unknown")
+
+
+UNREADABLE = """
+import random
+from sluice.agent import shell_words
+from sluice.agent.shell_labels import label
+
+rng = random.Random(7)
+letters = "ls rm-'$`;&|<>(){}[]~#=" + chr(0xE9) + chr(0x3FB) + chr(0x771A8) + chr(0x1F600) + chr(0xFBA6F)
+for turn in range(400):
+    shell_words._parser.cache_clear()  # the crash depends on where in memory the parser lies
+    for line in ("{" + chr(0x771A8), "t2{" + chr(0x771A8) + ":", "echo {" + chr(0x1F600) + "}",
+                 "".join(rng.choice(letters) for _ in range(rng.randrange(1, 40)))):
+        shell_words.parse.cache_clear()
+        label(line)
+print("alive")
+"""
+
+
+def test_characters_the_grammar_has_no_table_for_do_not_end_the_process() -> None:
+    """A process of its own, because the naive form ends it with a segmentation fault."""
+    done = subprocess.run([sys.executable, "-c", UNREADABLE], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr[-500:]
+
+
+def test_the_grammar_is_shown_ascii_only_and_the_words_are_those_of_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[bytes] = []
+    found = shell_words._parser()
+    assert found is not None
+    real = found
+
+    class Watched:
+        def parse(self, data: bytes) -> object:
+            shown.append(data)
+            return real.parse(data)
+
+    monkeypatch.setattr(shell_words, "_parser", Watched)
+    shell_words.parse.cache_clear()
+    try:
+        line = shell_words.parse("cat 'é😀' {ü😀} naïve; rm Ö")
+        assert line is not None
+        assert [command.words for command in line.commands] == [("cat", "é😀", "{ü😀}", "naïve"), ("rm", "Ö")]
+        assert label("cat é😀.txt") == "safe" and label("rm -rf é😀") == "destructive"
+        assert shell("echo ok; sudo é", "autonomous", deny=("shell:cmd=sudo *",)) == "deny"
+        assert shown and all(data.isascii() for data in shown)
+    finally:
+        shell_words.parse.cache_clear()
 
 
 # --- rules about commands

@@ -214,6 +214,29 @@ async def test_a_delete_takes_over_from_a_close_and_from_a_constructor(tmp_path:
         assert taken(stage.server, "session", "session/delete", "closing", "deleting")
 
 
+@pytest.mark.parametrize(("method", "state"), [("session/close", "closing"), ("session/delete", "deleting")])
+async def test_an_end_overtakes_the_search_for_a_session_that_is_not_there(
+    tmp_path: Path, sources: Sources, method: str, state: str
+) -> None:
+    """The store's reading thread is held, so that the row is looked for when the end has been admitted."""
+    async with serving(keyed(tmp_path), tmp_path / "s.db", sources.read) as server:
+        client = server.client
+        await client.initialize()
+        store = await server.connection.assembly.store()
+        load = client.request("session/load", sessionId="nobody", cwd=str(tmp_path), mcpServers=[])
+        end = client.request(method, sessionId="nobody")
+        with store._reader._one_thread:
+            await client.write(load)
+            with anyio.fail_after(BOUND):
+                while not store._reader._thread.borrowed_tokens:
+                    await anyio.sleep(0.005)
+            await client.write(end)
+            await moved(server, "session", method, "constructing", state)
+        assert (await client.answer(load["id"]))["error"]["code"] == -32800
+        assert (await client.answer(end["id"]))["result"] == {}
+        assert taken(server, "session", "not_found", state, state)
+
+
 @pytest.mark.parametrize("queued", [False, True])
 async def test_a_close_overtakes_a_turn_that_is_draining(tmp_path: Path, queued: bool) -> None:
     async with on_stage(tmp_path, Reply([Text("x"), Stall()])) as stage:
