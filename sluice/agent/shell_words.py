@@ -67,8 +67,8 @@ _EXEC = {
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
 """What the grammar is not shown: each such byte is a letter to it, as it is an ordinary part of a word to a shell.
 
-The grammar's scanner, in C, looks characters up in a table of 256 without asking whether they are in it: `{` before an
-emoji could end the process. Byte for byte, so the places it reports are those of the line, and the words are cut
+The grammar's scanner, in C, looks characters up in a table of 256 without asking whether they are in it: `{` before
+an emoji could end the process. Byte for byte, so the places it reports are those of the line, and the words are cut
 out of the line itself.
 """
 
