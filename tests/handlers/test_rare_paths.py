@@ -7,19 +7,24 @@ machine has moved on, which is what rows that stay are for.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
 from sluice.config.environment import Environment
 from sluice.handlers import connection as connection_module
+from sluice.persistence.connection import Reader, Writer
 from tests.support.model_server import Reply, Stall, Text
 from tests.support.setup import agent_on, on_stage, scripted_agent
-from tests.support.wire import BOUND, Server, serving
+from tests.support.wire import BOUND, Client, Server, serving
 
 pytestmark = pytest.mark.anyio
+
+Json = dict[str, Any]
 
 KEY = {"TEST_KEY": "abc"}
 
@@ -183,19 +188,23 @@ async def test_authenticate_after_logout_fails_back_to_logged_out(tmp_path: Path
 
 
 @pytest.mark.parametrize(("variables", "event"), [(KEY, "authenticated"), ({}, "authentication_failed")])
+@pytest.mark.parametrize("origin", ["auth_required", "logged_out"])
 async def test_the_end_of_input_overtakes_authenticate(
-    tmp_path: Path, sources: Sources, variables: dict[str, str], event: str
+    tmp_path: Path, sources: Sources, variables: dict[str, str], event: str, origin: str
 ) -> None:
-    sources.variables = {}
+    sources.variables = {} if origin == "auth_required" else dict(KEY)
     async with serving(keyed(tmp_path), tmp_path / "s.db", sources.read) as server:
         client = server.client
         await client.initialize()
+        if origin == "logged_out":
+            await client.result("logout")
         sources.variables = variables
         hold(sources)
         authenticate = await client.send("authenticate", methodId="host-credentials")
         await sources.wait_until_asked()
         client.transport.send_eof()  # type: ignore[attr-defined]
-        await moved(server, "connection", "end_of_input", "authenticating", "shutting_down")
+        state = "authenticating" if origin == "auth_required" else "reauthenticating"
+        await moved(server, "connection", "end_of_input", state, "shutting_down")
         sources.free.set()
         assert ("result" in await client.answer(authenticate)) == (event == "authenticated")
     assert taken(server, "connection", event, "shutting_down", "shutting_down") and server.status == 0
@@ -214,27 +223,53 @@ async def test_a_delete_takes_over_from_a_close_and_from_a_constructor(tmp_path:
         assert taken(stage.server, "session", "session/delete", "closing", "deleting")
 
 
+@asynccontextmanager
+async def held(connection: Writer | Reader, client: Client, message: Json) -> AsyncIterator[None]:
+    """Send a message and hold the store's thread at the work it hands over, until the block ends."""
+    with connection._one_thread:
+        await client.write(message)
+        with anyio.fail_after(BOUND):
+            while not connection._thread.borrowed_tokens:
+                await anyio.sleep(0.005)
+        yield
+
+
+@pytest.mark.parametrize("there", [True, False])
 @pytest.mark.parametrize(("method", "state"), [("session/close", "closing"), ("session/delete", "deleting")])
-async def test_an_end_overtakes_the_search_for_a_session_that_is_not_there(
-    tmp_path: Path, sources: Sources, method: str, state: str
+async def test_an_end_overtakes_a_load_that_is_looking_for_its_session(
+    tmp_path: Path, there: bool, method: str, state: str
 ) -> None:
-    """The store's reading thread is held, so that the row is looked for when the end has been admitted."""
-    async with serving(keyed(tmp_path), tmp_path / "s.db", sources.read) as server:
+    async with serving(scripted_agent(tmp_path, {"text": "x"}), tmp_path / "s.db") as server:
         client = server.client
         await client.initialize()
+        session = await client.new(tmp_path) if there else "nobody"
+        if there:
+            await client.result("session/close", sessionId=session)
         store = await server.connection.assembly.store()
-        load = client.request("session/load", sessionId="nobody", cwd=str(tmp_path), mcpServers=[])
-        end = client.request(method, sessionId="nobody")
-        with store._reader._one_thread:
-            await client.write(load)
-            with anyio.fail_after(BOUND):
-                while not store._reader._thread.borrowed_tokens:
-                    await anyio.sleep(0.005)
+        load = client.request("session/load", sessionId=session, cwd=str(tmp_path), mcpServers=[])
+        end = client.request(method, sessionId=session)
+        async with held(store._reader, client, load):
             await client.write(end)
             await moved(server, "session", method, "constructing", state)
         assert (await client.answer(load["id"]))["error"]["code"] == -32800
         assert (await client.answer(end["id"]))["result"] == {}
-        assert taken(server, "session", "not_found", state, state)
+        assert taken(server, "session", "setup_failed" if there else "not_found", state, state)
+
+
+async def test_a_logout_overtakes_a_session_that_is_being_stored_and_no_row_stays(tmp_path: Path) -> None:
+    async with serving(scripted_agent(tmp_path, {"text": "x"}), tmp_path / "s.db") as server:
+        client = server.client
+        await client.initialize()
+        store = await server.connection.assembly.store()
+        new = client.request("session/new", cwd=str(tmp_path), mcpServers=[])
+        async with held(store._writer, client, new):
+            logout = await client.send("logout")
+            await moved(server, "connection", "logout", "ready", "logging_out")
+        assert (await client.answer(new["id"]))["error"]["code"] == -32800
+        assert (await client.answer(logout))["result"] == {}
+        assert taken(server, "session", "constructed", "closing", "closing")
+        await client.result("authenticate", methodId="host-credentials")
+        assert (await client.result("session/list"))["sessions"] == []
 
 
 @pytest.mark.parametrize("queued", [False, True])
