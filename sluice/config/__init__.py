@@ -1,1 +1,1 @@
-"""The agent file: YAML to frozen dataclasses, with errors that name file, line and key."""
+"""The agent file: YAML to frozen values, with errors that name file, line and key."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -17,6 +16,7 @@ from sluice.config.structured import read_structured_output
 from sluice.config.suggest import did_you_mean
 from sluice.config.toolsets import read_toolsets
 from sluice.config.tree import Node
+from sluice.config.values import Frozen
 
 __all__ = [
     "AGENT_SHAPE",
@@ -47,8 +47,7 @@ MAX_INSTRUCTION_BYTES = 1 << 20
 Commands = Mapping[str, CommandConfig]
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
+class Shared(Frozen, frozen=True):
     """What agents refer to: models, named toolsets, groups of commands, budgets, each other, the file's directory."""
 
     catalog: Catalog

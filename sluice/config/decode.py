@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -20,6 +19,7 @@ from sluice.config.keys import KNOWN_NOT_BUILT, TOP_LEVEL_KEYS
 from sluice.config.schema import EXPAND
 from sluice.config.suggest import did_you_mean
 from sluice.config.tree import Node
+from sluice.config.values import Frozen
 
 __all__ = ["Context", "Shape", "decode", "describe", "entries", "items", "join", "read", "shape"]
 
@@ -37,8 +37,7 @@ _KINDS = {
 }
 
 
-@dataclass(slots=True)
-class Context:
+class Context(msgspec.Struct):
     """What one load shares: the file's name, where variables come from, and the warnings so far.
 
     `newest` is the newest version of the format that is known here, None for a file without versions. `mcps` holds
@@ -48,8 +47,8 @@ class Context:
     file: str
     env: Environ
     newest: int | None = None
-    warnings: list[ConfigWarning] = field(default_factory=list)
-    mcps: dict[str, dict[str, Any]] = field(default_factory=dict)
+    warnings: list[ConfigWarning] = msgspec.field(default_factory=list)
+    mcps: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
 
     def error(self, node: Node, key: str, message: str) -> ConfigError:
         """An error at a value."""
@@ -81,11 +80,10 @@ class Context:
             raise self.error(node, key, f"the variable {unset.name} is not set") from None
 
 
-def shape(cls: type, *, drop: tuple[str, ...] = (), **changed: Any) -> Shape:
-    """The shape of a dataclass: its fields but `name` and `line` (and `drop`), with some types changed."""
-    hints = get_type_hints(cls, include_extras=True)
+def shape(cls: type[Frozen], *, drop: tuple[str, ...] = (), **changed: Any) -> Shape:
+    """The shape of a value of this room: its fields but `name` and `line` (and `drop`), with some types changed."""
     left_out = {"name", "line", *drop}
-    return {**{key: kind for key, kind in hints.items() if key not in left_out}, **changed}
+    return {**{key: kind for key, kind in shape_of_fields(cls).items() if key not in left_out}, **changed}
 
 
 def join(key: str, step: str) -> str:
@@ -157,7 +155,7 @@ def _unknown(ctx: Context, name: str, known: set[str]) -> str:
 
 
 def read(ctx: Context, node: Node, key: str, kind: Any) -> Any:
-    """One value as `kind`: a dataclass, `Node`, `dict[str, X]`, `tuple[X, ...]` or anything msgspec decodes.
+    """One value as `kind`: a value of this room, `Node`, `dict[str, X]`, `tuple[X, ...]` or anything msgspec decodes.
 
     Raises:
         ConfigError: the value is of another type, or a variable is not set.
@@ -166,7 +164,7 @@ def read(ctx: Context, node: Node, key: str, kind: Any) -> Any:
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is Node:
         return node
-    if is_dataclass(kind) and isinstance(kind, type):
+    if isinstance(kind, type) and issubclass(kind, Frozen):
         return _object(ctx, node, key, kind)
     if origin is tuple:
         return tuple(read(ctx, child, path, arguments[0]) for path, child in items(ctx, node, key))
@@ -180,17 +178,18 @@ def read(ctx: Context, node: Node, key: str, kind: Any) -> Any:
     return _leaf(ctx, node, key, kind)
 
 
-def _object(ctx: Context, node: Node, key: str, kind: type) -> Any:
+def _object(ctx: Context, node: Node, key: str, kind: type[Frozen]) -> Any:
     values = decode(ctx, node, key, shape_of_fields(kind))
-    for found in fields(kind):
-        if found.name not in values and found.default is MISSING and found.default_factory is MISSING:
+    for found in msgspec.structs.fields(kind):
+        if found.name not in values and found.required:
             raise ctx.error(node, join(key, found.name), "is missing")
     return kind(**values)
 
 
-def shape_of_fields(cls: type) -> Shape:
-    """All fields of a plain dataclass as a shape."""
-    return get_type_hints(cls, include_extras=True)
+def shape_of_fields(cls: type[Frozen]) -> Shape:
+    """All fields of a value of this room as a shape."""
+    hints = get_type_hints(cls, include_extras=True)
+    return {name: hints[name] for name in cls.__struct_fields__}
 
 
 def describe(node: Node) -> str:

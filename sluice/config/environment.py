@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import ClassVar
+
+from sluice.config.values import Frozen
 
 __all__ = ["SECRETS_DIR", "EnvFileError", "Environment", "parse_dotenv"]
 
@@ -54,15 +56,16 @@ class EnvFileError(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+class Environment(Frozen, frozen=True):
     """A snapshot of the credential sources. Its repr shows no value.
 
     Build one with `Environment.read`; `sources` are the values in the order in which they are asked.
     """
 
-    sources: tuple[Mapping[str, str], ...] = field(repr=False)
-    process: Mapping[str, str] = field(repr=False)
+    HIDDEN: ClassVar[frozenset[str]] = frozenset({"sources", "process"})
+
+    sources: tuple[Mapping[str, str], ...]
+    process: Mapping[str, str]
     env_files: tuple[Path, ...] = ()
     config_dir: Path | None = None
     secrets_dir: Path = SECRETS_DIR

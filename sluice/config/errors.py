@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from sluice.config.values import Frozen
 
 __all__ = ["ConfigError", "ConfigWarning"]
 
@@ -26,8 +26,7 @@ class ConfigError(Exception):
         self.message = message
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigWarning:
+class ConfigWarning(Frozen, frozen=True):
     """Something in the agent file that has no effect, or less than it seems. `line` counts from 1."""
 
     line: int

@@ -8,12 +8,12 @@ an error in it names the line of the patch. Source: requirement config-file.flav
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from sluice.config.decode import Context, describe, entries, join
 from sluice.config.errors import ConfigError
 from sluice.config.suggest import did_you_mean
 from sluice.config.tree import Node
+from sluice.config.values import replace
 
 __all__ = ["FORBIDDEN", "apply_flavors"]
 

@@ -9,10 +9,10 @@ Source: requirement config-file.format.version.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from sluice.config.decode import Context, describe, join
 from sluice.config.tree import Node, Value
+from sluice.config.values import replace
 
 __all__ = ["migrate"]
 

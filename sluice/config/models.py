@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from sluice.config.choices import candidates, is_choice, is_nested, members
 from sluice.config.errors import ConfigError
@@ -23,6 +22,7 @@ from sluice.config.providers import AUTO_ORDER, NOT_BUILT, PROVIDERS, Api, Provi
 from sluice.config.references import address_problem, base_provider
 from sluice.config.schema import AgentConfig, AgentFile, Cost, ModelConfig, ProviderConfig
 from sluice.config.suggest import did_you_mean
+from sluice.config.values import Frozen, replace
 from sluice.config.weights import WEIGHTS, models_dir, weights_file, weights_present
 
 __all__ = [
@@ -86,8 +86,7 @@ def _place(file: AgentFile, ref: str) -> tuple[int | None, str]:
     return None, ""
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedModel:
+class ResolvedModel(Frozen, frozen=True):
     """Everything a client of a provider needs.
 
     `provider` is the name the file uses. `base_url` is None for an api without an address. `key` is None when none is
@@ -96,11 +95,13 @@ class ResolvedModel:
     the options start from its `directory`. `weights` is the file of the embedded model, "" for every other.
     """
 
+    HIDDEN: ClassVar[frozenset[str]] = frozenset({"key"})
+
     provider: str
     model: str
     api: Api
     base_url: str | None
-    key: str | None = field(repr=False)
+    key: str | None
     options: ModelConfig
     file: str = ""
     key_name: str = ""
@@ -117,12 +118,13 @@ class ResolvedModel:
         return f"{self.provider}/{self.model}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Need:
+class _Need(Frozen, frozen=True):
     """Where a model is and which variables it reads. `missing` are those without a value."""
 
+    HIDDEN: ClassVar[frozenset[str]] = frozenset({"key"})
+
     base_url: str | None
-    key: str | None = field(repr=False)
+    key: str | None
     missing: tuple[str, ...] = ()
     key_name: str = ""
 
@@ -314,7 +316,7 @@ def _options(file: AgentFile, ref: str) -> ModelConfig:
 
 def _with_defaults(model: ModelConfig, entry: ProviderConfig) -> ModelConfig:
     """The model with what its provider's entry sets and it does not; address and key have rules of their own."""
-    shared = {item.name for item in fields(ModelConfig)} & {item.name for item in fields(ProviderConfig)}
+    shared = {*ModelConfig.__struct_fields__} & {*ProviderConfig.__struct_fields__}
     shared -= {"name", "provider", "base_url", "token_key", "provider_opts", "line"}
     filled: dict[str, Any] = {
         name: getattr(entry, name)

@@ -8,18 +8,17 @@ Source: requirements models.providers.aliases, models.ref.auto.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from sluice.config.keys import KNOWN_NOT_BUILT
+from sluice.config.values import Frozen
 
 __all__ = ["AUTO_ORDER", "NOT_BUILT", "PROVIDERS", "Api", "Provider", "known_providers"]
 
 Api = Literal["openai_chatcompletions", "scripted", "local"]
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
+class Provider(Frozen, frozen=True):
     """A provider that is built.
 
     `base_url` is None when the agent file has to give one; it may hold `${X}`, and then X has to be set like a key.

@@ -7,7 +7,6 @@ here and an error when a session needs it. Source: requirements config-file.erro
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from sluice.config.decode import Context
@@ -15,6 +14,7 @@ from sluice.config.providers import NOT_BUILT, PROVIDERS, known_providers
 from sluice.config.schema import ModelConfig, ProviderConfig
 from sluice.config.suggest import did_you_mean
 from sluice.config.tree import Node
+from sluice.config.values import Frozen
 from sluice.config.weights import WEIGHTS
 
 __all__ = [
@@ -28,8 +28,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Catalog:
+class Catalog(Frozen, frozen=True):
     """The models and providers that a file declares."""
 
     models: Mapping[str, ModelConfig]

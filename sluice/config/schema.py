@@ -1,4 +1,4 @@
-"""The agent file as frozen dataclasses: what the rest of the program sees of it.
+"""The agent file as frozen values: what the rest of the program sees of it.
 
 Everything here has been checked: references resolve, limits are in range, `${env.X}` is expanded. A mapping is
 read-only. Source: requirements of the area config-file.
@@ -7,13 +7,12 @@ read-only. Source: requirements of the area config-file.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from sluice.config.errors import ConfigWarning
+from sluice.config.values import Frozen, nothing
 
 __all__ = [
     "EXPAND",
@@ -81,12 +80,7 @@ Share = Annotated[float, Meta(gt=0, le=1)]
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
 
 
-def _nothing() -> Mapping[str, Any]:
-    return MappingProxyType({})
-
-
-@dataclass(frozen=True)
-class Metadata:
+class Metadata(Frozen, frozen=True):
     """Who wrote the file and what for; shown to people, used for nothing."""
 
     author: str = ""
@@ -97,8 +91,7 @@ class Metadata:
     tags: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class PermissionRules:
+class PermissionRules(Frozen, frozen=True):
     """The team's rules as patterns in their order; their syntax belongs to the permission checker."""
 
     allow: tuple[Text, ...] = ()
@@ -106,23 +99,20 @@ class PermissionRules:
     deny: tuple[Text, ...] = ()
 
 
-@dataclass(frozen=True)
-class PostEditCommand:
+class PostEditCommand(Frozen, frozen=True):
     """A command that runs after a matching file was written; `${file}` in `cmd` is a variable of the shell."""
 
     path: Text
     cmd: Annotated[str, Meta(min_length=1, extra={EXPAND: "never"})]
 
 
-@dataclass(frozen=True)
-class RuntimeConfig:
+class RuntimeConfig(Frozen, frozen=True):
     """File-wide defaults. `safety` is None when the file chooses no mode."""
 
     safety: SafetyMode | None = None
 
 
-@dataclass(frozen=True)
-class CommandConfig:
+class CommandConfig(Frozen, frozen=True):
     """A slash command. At least one of instruction, agent and url is set; the instruction is not expanded."""
 
     name: str
@@ -132,8 +122,7 @@ class CommandConfig:
     url: Verbatim = ""
 
 
-@dataclass(frozen=True)
-class ToolsetConfig:
+class ToolsetConfig(Frozen, frozen=True):
     """One built-in toolset of an agent.
 
     `tools` is the allow-list of tool names, None for all. `instruction` replaces the built-in text, None keeps it;
@@ -141,27 +130,29 @@ class ToolsetConfig:
     that were written. `line` is where the toolset stands in the agent file.
     """
 
+    HIDDEN: ClassVar[frozenset[str]] = frozenset({"options"})
+
     type: str
     name: str = ""
     tools: tuple[Text, ...] | None = None
     readonly: bool = False
     instruction: str | None = None
-    options: Mapping[str, Any] = field(default_factory=_nothing, repr=False)
+    options: Mapping[str, Any] = field(default_factory=nothing)
     line: int = 0
 
 
-@dataclass(frozen=True)
-class RemoteMcp:
+class RemoteMcp(Frozen, frozen=True):
     """An MCP server over HTTP. `headers` are sent literally once `${env.X}` is put in; `oauth` is not built yet."""
+
+    HIDDEN: ClassVar[frozenset[str]] = frozenset({"headers", "oauth"})
 
     url: Text
     transport_type: Literal["streamable", "sse"] = "streamable"
-    headers: Mapping[str, str] = field(default_factory=_nothing, repr=False)
-    oauth: Mapping[str, Any] = field(default_factory=_nothing, repr=False)
+    headers: Mapping[str, str] = field(default_factory=nothing)
+    oauth: Mapping[str, Any] = field(default_factory=nothing)
 
 
-@dataclass(frozen=True)
-class Backoff:
+class Backoff(Frozen, frozen=True):
     """Waits between restarts, as durations; each is `multiplier` times the one before, up to `max`."""
 
     initial: Duration = "1s"
@@ -170,8 +161,7 @@ class Backoff:
     jitter: Annotated[float, Meta(ge=0, le=1)] = 0.0
 
 
-@dataclass(frozen=True)
-class Lifecycle:
+class Lifecycle(Frozen, frozen=True):
     """How an MCP server is supervised; None = as the profile says."""
 
     profile: Literal["resilient", "strict", "best-effort"] = "resilient"
@@ -183,8 +173,7 @@ class Lifecycle:
     call_timeout: Duration | None = None
 
 
-@dataclass(frozen=True)
-class BudgetConfig:
+class BudgetConfig(Frozen, frozen=True):
     """A ceiling; None = no such limit. `path` is where it stands, `max_cost` in USD, `max_time` in seconds."""
 
     path: str
@@ -193,8 +182,7 @@ class BudgetConfig:
     max_time: float | None = None
 
 
-@dataclass(frozen=True)
-class Capabilities:
+class Capabilities(Frozen, frozen=True):
     """What a model takes besides text; None = not said."""
 
     image: bool | None = None
@@ -202,8 +190,7 @@ class Capabilities:
     audio: bool | None = None
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(Frozen, frozen=True):
     """US dollars per million tokens. All zero means priced, and free."""
 
     input: Dollars = 0.0
@@ -212,8 +199,7 @@ class Cost:
     cache_write: Dollars = 0.0
 
 
-@dataclass(frozen=True)
-class FallbackConfig:
+class FallbackConfig(Frozen, frozen=True):
     """What to do when a model fails.
 
     `models` are references, tried in order. `retries` is how often one model is asked again after a passing failure;
@@ -225,8 +211,7 @@ class FallbackConfig:
     cooldown: float = 60.0
 
 
-@dataclass(frozen=True)
-class StructuredOutput:
+class StructuredOutput(Frozen, frozen=True):
     """The form of an agent's final answer: JSON that fits `schema`, a JSON schema. `strict` goes to the provider."""
 
     name: str
@@ -235,8 +220,7 @@ class StructuredOutput:
     strict: bool = False
 
 
-@dataclass(frozen=True)
-class CacheConfig:
+class CacheConfig(Frozen, frozen=True):
     """The response cache. `path` is its file, relative to the agent file; None keeps it in memory."""
 
     enabled: bool = False
@@ -245,8 +229,7 @@ class CacheConfig:
     path: PathEntry | None = None
 
 
-@dataclass(frozen=True)
-class ModelConfig:
+class ModelConfig(Frozen, frozen=True):
     """A model and its options; None = not set, so nothing is sent to the provider.
 
     `name` is the key under `models`, or the reference itself for a model that has no entry. `token_key` is the name
@@ -254,6 +237,8 @@ class ModelConfig:
     `max_tokens` bounds one answer, in tokens. `provider_opts` may hold headers with secrets, so it is
     not part of the repr. `line` is 0 for a model that has no entry.
     """
+
+    HIDDEN: ClassVar[frozenset[str]] = frozenset({"provider_opts"})
 
     name: str
     provider: str = ""
@@ -269,7 +254,7 @@ class ModelConfig:
     presence_penalty: Penalty | None = None
     thinking_budget: ThinkingBudget | None = None
     parallel_tool_calls: bool | None = None
-    provider_opts: Mapping[str, Any] = field(default_factory=_nothing, repr=False)
+    provider_opts: Mapping[str, Any] = field(default_factory=nothing)
     compaction_threshold: Share | None = None
     cost: Cost | None = None
     capabilities: Capabilities = Capabilities()
@@ -282,9 +267,10 @@ class ModelConfig:
         return size if isinstance(size, int) else None
 
 
-@dataclass(frozen=True)
-class ProviderConfig:
+class ProviderConfig(Frozen, frozen=True):
     """A reusable endpoint with defaults for the models that name it. `provider` is a provider built in."""
+
+    HIDDEN: ClassVar[frozenset[str]] = frozenset({"provider_opts"})
 
     name: str
     provider: str = "openai"
@@ -298,12 +284,11 @@ class ProviderConfig:
     presence_penalty: Penalty | None = None
     thinking_budget: ThinkingBudget | None = None
     parallel_tool_calls: bool | None = None
-    provider_opts: Mapping[str, Any] = field(default_factory=_nothing, repr=False)
+    provider_opts: Mapping[str, Any] = field(default_factory=nothing)
     line: int = 0
 
 
-@dataclass(frozen=True)
-class AgentConfig:
+class AgentConfig(Frozen, frozen=True):
     """One agent.
 
     `model` is a reference: a name from `models`, `provider/model`, `auto`, or several of these with commas.
@@ -337,29 +322,28 @@ class AgentConfig:
     session_compaction: bool = True
     compaction_threshold: Share | None = None
     compaction_model: Reference | None = None
-    commands: Mapping[str, CommandConfig] = field(default_factory=_nothing)
+    commands: Mapping[str, CommandConfig] = field(default_factory=nothing)
     fallback: FallbackConfig = FallbackConfig()
     structured_output: StructuredOutput | None = None
     cache: CacheConfig = CacheConfig()
     line: int = 0
 
 
-@dataclass(frozen=True)
-class AgentFile:
+class AgentFile(Frozen, frozen=True):
     """A whole agent file. `path` is as the caller named it; `agents` keeps the order of the file."""
 
     path: str
     agents: Mapping[str, AgentConfig]
     version: int | None = None
     metadata: Metadata = Metadata()
-    models: Mapping[str, ModelConfig] = field(default_factory=_nothing)
-    providers: Mapping[str, ProviderConfig] = field(default_factory=_nothing)
+    models: Mapping[str, ModelConfig] = field(default_factory=nothing)
+    providers: Mapping[str, ProviderConfig] = field(default_factory=nothing)
     permissions: PermissionRules = PermissionRules()
     runtime: RuntimeConfig = RuntimeConfig()
-    toolsets: Mapping[str, tuple[ToolsetConfig, ...]] = field(default_factory=_nothing)
+    toolsets: Mapping[str, tuple[ToolsetConfig, ...]] = field(default_factory=nothing)
     budget: BudgetConfig | None = None
-    budgets: Mapping[str, BudgetConfig] = field(default_factory=_nothing)
-    commands: Mapping[str, Mapping[str, CommandConfig]] = field(default_factory=_nothing)
+    budgets: Mapping[str, BudgetConfig] = field(default_factory=nothing)
+    commands: Mapping[str, Mapping[str, CommandConfig]] = field(default_factory=nothing)
     warnings: tuple[ConfigWarning, ...] = ()
 
     @property

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, is_dataclass
 from types import MappingProxyType
 from typing import Any
+
+import msgspec
 
 from sluice.config.decode import Context, Shape, decode, entries, items, join, read, shape
 from sluice.config.keys import KNOWN_NOT_BUILT, TOOLSET_OPTIONS, TOOLSET_TYPES, UNBUILT_TOOLSET_KEYS
 from sluice.config.schema import Text, ToolsetConfig
 from sluice.config.suggest import did_you_mean
 from sluice.config.tree import Node
+from sluice.config.values import Frozen
 
 __all__ = ["COMMON_SHAPE", "read_mcps", "read_named_toolsets", "read_toolsets"]
 
@@ -103,8 +105,8 @@ def _mcp(ctx: Context, node: Node, key: str, chosen: dict[str, Any]) -> dict[str
 
 def _plain(value: Any) -> Any:
     """Options are plain data: a list of checked objects becomes one of mappings."""
-    if isinstance(value, tuple) and value and is_dataclass(value[0]):
-        return tuple(MappingProxyType(asdict(item)) for item in value)
+    if isinstance(value, tuple) and value and isinstance(value[0], Frozen):
+        return tuple(MappingProxyType(msgspec.structs.asdict(item)) for item in value)
     return value
 
 

@@ -12,13 +12,14 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
 import yaml
 from yaml.reader import Reader, ReaderError
 
 from sluice.config.errors import ConfigError
+from sluice.config.values import Frozen, replace
 
 __all__ = ["MAX_DEPTH", "MAX_WEIGHT", "Node", "parse"]
 
@@ -38,8 +39,7 @@ _TAGS = {f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float"
 _STR_TAG = "tag:yaml.org,2002:str"
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Frozen, frozen=True):
     """A value and where it stands.
 
     `line` is the line of the key when the value stands under one, else its own first line. `weight` and `depth`
@@ -118,16 +118,15 @@ class _Lines:
         return self.error(index, f"YAML syntax: {problem}")
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(msgspec.Struct):
     """A list or mapping whose end has not been read; a mapping keeps the key that waits for its value."""
 
     index: int
     anchor: str | None
     mapping: bool
-    items: list[Node] = field(default_factory=list)
-    entries: dict[str, Node] = field(default_factory=dict)
-    merged: list[Node] = field(default_factory=list)
+    items: list[Node] = msgspec.field(default_factory=list)
+    entries: dict[str, Node] = msgspec.field(default_factory=dict)
+    merged: list[Node] = msgspec.field(default_factory=list)
     key: str | None = None
     key_index: int = 0
     weight: int = 1

@@ -5,7 +5,6 @@ A file that is not there says nothing. One that cannot be read is an error, as t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from sluice.config.decode import Context, decode, describe, shape_of_fields
@@ -14,6 +13,7 @@ from sluice.config.expand import Environ
 from sluice.config.load import read_text
 from sluice.config.schema import PermissionRules
 from sluice.config.tree import parse
+from sluice.config.values import Frozen
 
 __all__ = ["SETTINGS_FILE", "UserSettings", "load_settings"]
 
@@ -21,11 +21,10 @@ SETTINGS_FILE = "settings.yaml"
 """The file's name in the configuration directory."""
 
 
-@dataclass(frozen=True, slots=True)
-class UserSettings:
+class UserSettings(Frozen, frozen=True):
     """The settings of one person. `permissions` stand beside those of the agent file; a deny on either side wins."""
 
-    permissions: PermissionRules = field(default_factory=PermissionRules)
+    permissions: PermissionRules = PermissionRules()
 
 
 def load_settings(config_dir: Path | None, env: Environ) -> UserSettings:

@@ -8,10 +8,10 @@ index by somebody who is not the publisher: they are read, checked against the s
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from sluice.config.expand import Environ
+from sluice.config.values import Frozen
 
 __all__ = ["MODELS_DIR", "WEIGHTS", "Part", "Weights", "models_dir", "weights_file", "weights_present"]
 
@@ -19,8 +19,7 @@ MODELS_DIR = "SLUICE_MODELS_DIR"
 """The variable that says where the weights are; looked up like a key. Unset: nowhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Frozen, frozen=True):
     """One piece of a file, in order: the only `data/part*.bin` of `package` at `version`. `size` is in bytes."""
 
     package: str
@@ -29,8 +28,7 @@ class Part:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
+class Weights(Frozen, frozen=True):
     """One file of weights.
 
     `id` is the model's name in `local/<id>`. `size` is in bytes, `memory` is what the running model needs, in bytes.

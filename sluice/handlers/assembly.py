@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -252,6 +252,7 @@ class Assembly:
         from sluice.config.errors import ConfigError
         from sluice.config.models import MissingCredentials as Missing
         from sluice.config.models import ModelUnavailable, resolve_all
+        from sluice.config.values import replace
 
         made = []
         try:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import FrozenInstanceError
 from pathlib import Path
 
 import pytest
@@ -72,7 +71,7 @@ def test_the_process_environment_is_the_one_of_the_start_and_is_not_touched(sour
 def test_a_snapshot_cannot_be_changed_and_its_repr_shows_no_value(sources: Path) -> None:
     (sources / "one.env").write_text("A=hush-file\n", encoding="utf-8")
     env = snapshot(sources, "one.env", B="hush-process")
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         env.config_dir = None  # type: ignore[misc]  # the very thing that must not work
     assert not hasattr(env.process, "__setitem__")
     assert "hush" not in repr(env)

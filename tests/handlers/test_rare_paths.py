@@ -44,24 +44,22 @@ class Sources:
         self.free.set()
 
     def read(self) -> Environment:
-        return HeldEnvironment(self)
+        return HeldEnvironment((), {}, held=self)
 
     async def wait_until_asked(self) -> None:
         with anyio.fail_after(BOUND):
             await anyio.to_thread.run_sync(self.asked.wait, abandon_on_cancel=True)
 
 
-class HeldEnvironment(Environment):
+class HeldEnvironment(Environment, frozen=True, kw_only=True):
     """Every look-up waits while the sources are held."""
 
-    def __init__(self, sources: Sources) -> None:
-        object.__setattr__(self, "held", sources)
+    held: Sources
 
     def get(self, name: str, /) -> str | None:
-        sources: Sources = self.held  # type: ignore[attr-defined]
-        sources.asked.set()
-        assert sources.free.wait(BOUND)
-        return sources.variables.get(name)
+        self.held.asked.set()
+        assert self.held.free.wait(BOUND)
+        return self.held.variables.get(name)
 
     def reload(self) -> Environment:
         return self

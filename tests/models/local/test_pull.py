@@ -11,7 +11,6 @@ import sys
 import threading
 import zipfile
 from collections.abc import Iterator
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +19,7 @@ import pytest
 
 from sluice.cli.model import model_list, model_pull, model_remove
 from sluice.cli.model_options import MODELS
+from sluice.config.values import replace
 from sluice.config.weights import MODELS_DIR, WEIGHTS, Part, Weights, weights_file
 from sluice.models.local.pull import PullFailed, PullProgress, pull, remove
 
