@@ -9,13 +9,21 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from sluice import __version__
 from sluice.cli import parsers
 from sluice.cli.model_options import add_model
 
 __all__ = ["build_parser", "main"]
+
+if TYPE_CHECKING:
+    # argparse has no public name for what `add_subparsers` returns.
+    _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+_Add: TypeAlias = "Callable[[_Commands, Sequence[str]], None]"
+"""Adds a command to the parser, given the words that follow it."""
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 
@@ -39,8 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit status: 0, 1 after an error, 2 for wrong usage, 130 after an interrupt.
     """
+    words = sys.argv[1:] if arguments is None else arguments
     try:
-        options = _parsed(build_parser(), arguments)
+        options = _parsed(build_parser(words), words)
     except SystemExit as stop:
         # argparse has written the help or the usage error already.
         return stop.code if isinstance(stop.code, int) else 2
@@ -60,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _parsed(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
+def _parsed(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse; a prompt may also stand behind options, where older versions of argparse no longer expect it."""
     options, rest = parser.parse_known_args(arguments)
     if len(rest) == 1 and not rest[0].startswith("-") and getattr(options, "prompt", "") is None:
@@ -70,8 +79,13 @@ def _parsed(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) ->
     return options
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The parser with every command; the chosen one is `options.command`, a function from options to a status."""
+def build_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """The parser; the chosen command is `options.command`, a function from options to a status.
+
+    Args:
+        words: what will be parsed. When it begins with a command, and `serve` with a protocol, the parser has no
+            other one: an editor that starts `serve acp` does not wait until the options of all are put together.
+    """
     parser = argparse.ArgumentParser(
         prog="sluice",
         description="Serve agents defined in YAML files to editors over the Agent Client Protocol (ACP).",
@@ -80,20 +94,24 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"sluice {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _add_serve(commands)
-    parsers.add_run(commands, _runtime_options(), _VARIABLES, _run)
-    parsers.add_check_config(commands, _check_options(), _check_config)
-    parsers.add_sessions(commands, _store_options(), {"list": _sessions_list, "show": _show, "delete": _delete})
-    parsers.add_export(commands, _store_options(), _export)
-    add_model(commands)
-    _add_diagrams(commands)
-    _add_journal(commands)
+    for add in _chosen(_COMMANDS, words[:1]):
+        add(commands, words[1:])
     return parser
 
 
-def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _chosen(known: Mapping[str, _Add], word: Sequence[str]) -> Iterable[_Add]:
+    """The one that the word names, else all."""
+    return [known[name] for name in word if name in known] or known.values()
+
+
+def _add_serve(commands: _Commands, words: Sequence[str]) -> None:
     serve = commands.add_parser("serve", help="serve an agent to another program")
     protocols = serve.add_subparsers(title="protocols", metavar="PROTOCOL", required=True)
+    for add in _chosen(_PROTOCOLS, words[:1]):
+        add(protocols, words[1:])
+
+
+def _add_serve_acp(protocols: _Commands, _words: Sequence[str]) -> None:
     acp = protocols.add_parser(
         "acp",
         parents=[_runtime_options()],
@@ -112,10 +130,9 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--otel", action="store_true", help="send spans to an OpenTelemetry collector, as the OTEL_* variables say"
     )
     acp.set_defaults(command=_serve_acp)
-    _add_serve_mcp(protocols)
 
 
-def _add_serve_mcp(protocols: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_serve_mcp(protocols: _Commands, _words: Sequence[str]) -> None:
     mcp = protocols.add_parser(
         "mcp",
         parents=[_runtime_options()],
@@ -159,7 +176,7 @@ def _add_serve_mcp(protocols: argparse._SubParsersAction[argparse.ArgumentParser
     mcp.set_defaults(command=_serve_mcp)
 
 
-def _add_diagrams(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_diagrams(commands: _Commands, _words: Sequence[str]) -> None:
     diagrams = commands.add_parser(
         "diagrams",
         help="write the state diagrams, or check that they are current",
@@ -173,7 +190,7 @@ def _add_diagrams(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     diagrams.set_defaults(command=_diagrams)
 
 
-def _add_journal(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_journal(commands: _Commands, _words: Sequence[str]) -> None:
     journal = commands.add_parser(
         "journal",
         help="read what `serve acp --journal FILE` wrote",
@@ -185,6 +202,23 @@ def _add_journal(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     form.add_argument("--mermaid", action="store_true", help="print a Mermaid sequence diagram instead")
     form.add_argument("--check", action="store_true", help="check instead of print; exit 1 at a foreign transition")
     journal.set_defaults(command=_journal, debug=False)
+
+
+_PROTOCOLS: Mapping[str, _Add] = {"acp": _add_serve_acp, "mcp": _add_serve_mcp}
+
+_COMMANDS: Mapping[str, _Add] = {
+    "serve": _add_serve,
+    "run": lambda commands, _: parsers.add_run(commands, _runtime_options(), _VARIABLES, _run),
+    "check-config": lambda commands, _: parsers.add_check_config(commands, _check_options(), _check_config),
+    "sessions": lambda commands, _: parsers.add_sessions(
+        commands, _store_options(), {"list": _sessions_list, "show": _show, "delete": _delete}
+    ),
+    "export": lambda commands, _: parsers.add_export(commands, _store_options(), _export),
+    "model": lambda commands, _: add_model(commands),
+    "diagrams": _add_diagrams,
+    "journal": _add_journal,
+}
+"""command -> what adds it, in the order of the manual."""
 
 
 def _runtime_options() -> argparse.ArgumentParser:

@@ -25,21 +25,17 @@ from sluice.wire.errors import BackendError
 if TYPE_CHECKING:
     from random import Random
 
-    from anyio.abc import TaskGroup
-
     from sluice.acp import AgentCapabilities
-    from sluice.agent.permissions import Rules
-    from sluice.agent.ports import Elicitation, Files, Model, Terminal, Toolset
-    from sluice.agent.team import Agent, Team
+    from sluice.agent.ports import Model, Toolset
+    from sluice.agent.team import Agent
     from sluice.config.environment import Environment
     from sluice.config.schema import AgentConfig, AgentFile, ThinkingBudget
-    from sluice.machines import Transition
-    from sluice.mcp.supervised import SupervisedToolset
+    from sluice.handlers.team_setup import Built, ClientSide
     from sluice.outbound import AddressPolicy
     from sluice.persistence.store import Store
     from sluice.wire.tracing import Spans
 
-__all__ = ["Assembly", "Built", "ClientSide", "MissingCredentials", "Options", "Owner"]
+__all__ = ["Assembly", "MissingCredentials", "Options"]
 
 log = logging.getLogger(__name__)
 
@@ -76,58 +72,6 @@ class MissingCredentials(Exception):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.text = text
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """Who owns what a team starts in the background, such as configured MCP servers.
-
-    `key` names the session in records; `on_change` is called when tools have changed; `started` gets what must be
-    stopped before `tasks` ends.
-    """
-
-    tasks: TaskGroup
-    key: str
-    started: list[SupervisedToolset]
-    on_change: Callable[[], None] | None = None
-    record: Callable[[Transition], None] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ClientSide:
-    """What a session's tools use at its client; None for what the client does not offer.
-
-    With `files` the four text tools of the file toolset work on the client's files, as far as `can_read` and
-    `can_write` say, or are not offered; they never fall back to the host's (client-fs.gate.table). Without `files`,
-    as in a session that has no client, they work on the host. Without an `owner` nothing can run in the background.
-    """
-
-    files: Files | None = None
-    can_read: bool = True
-    can_write: bool = True
-    terminal: Terminal | None = None
-    elicitation: Elicitation | None = None
-    owner: Owner | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Built:
-    """A team with the file it was made from.
-
-    `rules` are the file's permissions, `user_rules` those of the person's settings.
-    `choices` are the named models of the file that can be used with the credentials that are there, in name order.
-    """
-
-    file: AgentFile
-    team: Team
-    rules: Rules
-    user_rules: Rules
-    choices: tuple[str, ...] = ()
-
-    @property
-    def default_mode(self) -> str:
-        """The author's mode, or `default` when the file chooses none."""
-        return self.file.default_agent.safety or self.file.runtime.safety or "default"
 
 
 class Assembly:
@@ -298,6 +242,8 @@ class Assembly:
             MissingCredentials: keys are missing.
             BackendError: the file, a model or a toolset is not usable.
         """
+        from sluice.handlers.team_setup import ClientSide
+
         file = await self.load()
         make = partial(self._build, file, cwd, tuple(roots), client or ClientSide(), overrides or {})
         return await anyio.to_thread.run_sync(make)
@@ -309,6 +255,7 @@ class Assembly:
         from sluice.agent.team import Team
         from sluice.config.models import selectable
         from sluice.handlers.mcp_servers import configured_server
+        from sluice.handlers.team_setup import Built
         from sluice.tools import ToolsetSetup, build
 
         if missing := self._missing(file):

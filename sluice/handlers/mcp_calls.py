@@ -25,7 +25,8 @@ from sluice.agent.permissions import Approval
 from sluice.agent.ports import Tool, ToolFailure
 from sluice.agent.unattended import DenyAll
 from sluice.config.schema import AgentConfig, AgentFile
-from sluice.handlers.assembly import Assembly, Built, ClientSide, MissingCredentials, Owner
+from sluice.handlers.assembly import Assembly, MissingCredentials
+from sluice.handlers.team_setup import Built, ClientSide, Owner
 from sluice.persistence.records import Item, Message, Part, SessionRecord
 from sluice.persistence.store import Store
 from sluice.wire.cleanup import shielded

@@ -20,8 +20,8 @@ from sluice.wire.errors import BackendError
 if TYPE_CHECKING:
     from sluice.agent.ports import Toolset
     from sluice.config.schema import ToolsetConfig
-    from sluice.handlers.assembly import ClientSide
     from sluice.handlers.session import Incarnation
+    from sluice.handlers.team_setup import ClientSide
     from sluice.mcp.servers import McpToolset, Spec
     from sluice.mcp.supervised import SupervisedToolset
     from sluice.tools import ToolsetSetup

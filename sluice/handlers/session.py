@@ -32,8 +32,8 @@ from sluice.wire.errors import BackendError, RequestCancelled
 from sluice.wire.peer import IncomingRequest
 
 if TYPE_CHECKING:
-    from sluice.handlers.assembly import Built
     from sluice.handlers.connection import Connection
+    from sluice.handlers.team_setup import Built
     from sluice.mcp.servers import McpToolset
     from sluice.mcp.supervised import SupervisedToolset
 

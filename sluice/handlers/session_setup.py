@@ -26,7 +26,7 @@ from sluice.agent.events import UsageChanged
 from sluice.agent.permissions import Approval
 from sluice.agent.ports import ToolFailure
 from sluice.handlers.answers import auth_required, not_found
-from sluice.handlers.assembly import Built, ClientSide, MissingCredentials, Owner
+from sluice.handlers.assembly import MissingCredentials
 from sluice.handlers.connection import Connection
 from sluice.handlers.entry import Entry
 from sluice.handlers.file_system import ClientFiles
@@ -36,6 +36,7 @@ from sluice.handlers.replay import nested_ids, replay
 from sluice.handlers.session import Holder, Incarnation, Setup
 from sluice.handlers.session_config_options import modes_of, shown_options
 from sluice.handlers.slash_commands import commands_of
+from sluice.handlers.team_setup import Built, ClientSide, Owner
 from sluice.handlers.updates import update_of
 from sluice.persistence.records import Item, SessionRecord
 from sluice.persistence.store import Store
