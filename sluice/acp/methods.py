@@ -12,11 +12,12 @@ Source: ACP "Schema"; requirement capability-matrix.agent.not-offered.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
 
 if TYPE_CHECKING:
     from sluice.acp.initialize import AgentCapabilities
@@ -38,9 +39,8 @@ Receiver = Literal["agent", "client", "both"]
 Kind = Literal["request", "notification"]
 
 
-@dataclass(frozen=True)
-class Method:
-    """One row of the table.
+class Method(msgspec.Struct, frozen=True, dict=True):
+    """One row of the table; the dict keeps the types once they are loaded.
 
     Attributes:
         name: the method on the wire.

@@ -6,7 +6,6 @@ Source: JSON Schema 2020-12; requirement config-file.agents.structured-output.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
@@ -53,6 +52,8 @@ def answer_problem(schema: Mapping[str, Any], answer: str) -> str | None:
         schema: a schema that was read here.
         answer: the answer's whole text; blanks around the JSON do not count.
     """
+    import json
+
     import referencing
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 __all__ = ["did_you_mean", "nearest"]
@@ -20,6 +19,8 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     """
     if len(word) > LONGEST_WORD:
         return None
+    import difflib  # only a file with a mistake needs it
+
     folded = word.casefold()
     by_fold = {candidate.casefold(): candidate for candidate in sorted(known)}
     found = difflib.get_close_matches(folded, by_fold, n=1, cutoff=0.6)
