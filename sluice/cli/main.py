@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from sluice import __version__
 from sluice.cli import parsers
+from sluice.cli.agent_file import HELP, agent_file
 from sluice.cli.model_options import add_model
 
 __all__ = ["build_parser", "main"]
@@ -120,7 +121,7 @@ def _add_serve_acp(protocols: _Commands, _words: Sequence[str]) -> None:
         epilog=_VARIABLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    acp.add_argument("agent_file", metavar="FILE", help="the agent file (YAML)")
+    acp.add_argument("agent_file", metavar="FILE", type=agent_file, help=HELP)
     acp.add_argument("--journal", metavar="FILE", help="note every frame and every transition of a machine in FILE")
     acp.add_argument("--journal-bodies", action="store_true", help="keep the frames whole; they hold what was said")
     acp.add_argument(
@@ -144,7 +145,7 @@ def _add_serve_mcp(protocols: _Commands, _words: Sequence[str]) -> None:
         epilog=_VARIABLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    mcp.add_argument("agent_file", metavar="FILE", nargs="?", help="the agent file (YAML); not with --attach")
+    mcp.add_argument("agent_file", metavar="FILE", nargs="?", type=agent_file, help=f"{HELP}; not with --attach")
     mcp.add_argument("-a", "--agent", metavar="NAME", help="expose this agent only (default: all of the file)")
     mcp.add_argument("--tool-name", metavar="NAME", help="what the tool is called, when one agent is exposed")
     mcp.add_argument(

@@ -9,6 +9,8 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from sluice.cli.agent_file import HELP, agent_file
+
 __all__ = ["MANUAL", "add_check_config", "add_export", "add_run", "add_sessions"]
 
 if TYPE_CHECKING:
@@ -108,7 +110,7 @@ def add_run(commands: Commands, shared: argparse.ArgumentParser, variables: str,
         "one turn is run; otherwise a conversation. Ctrl-c cancels the turn, a second one leaves.",
         _RUN + variables,
     )
-    run.add_argument("agent_file", metavar="FILE", help="the agent file (YAML)")
+    run.add_argument("agent_file", metavar="FILE", type=agent_file, help=HELP)
     run.add_argument("prompt", metavar="PROMPT", nargs="?", help="run this one prompt and leave")
     sessions = run.add_mutually_exclusive_group()
     sessions.add_argument(
@@ -140,7 +142,7 @@ def add_check_config(commands: Commands, shared: argparse.ArgumentParser, comman
     check = _parser(
         commands, "check-config", shared, "say what is wrong with agent files", "Check agent files.", _CHECK
     )
-    check.add_argument("files", metavar="FILE", nargs="+", help="an agent file (YAML)")
+    check.add_argument("files", metavar="FILE", nargs="+", type=agent_file, help="an agent file (YAML), or `default`")
     check.add_argument("--strict", action="store_true", help="exit with 1 for a warning too")
     check.add_argument("-q", "--quiet", action="store_true", help="do not name the files that are right")
     check.set_defaults(command=command)

@@ -21,7 +21,5 @@ AREA = area(
     deferred={
         "cli.serve-acp.registry-ref": "command line: no test carries it yet",
         "cli.serve-acp.runtime-flags": "command line: no test carries it yet",
-        "cli.docs.editor-guide": "command line: no test carries it yet",
-        "cli.docs.host-example": "command line: no test carries it yet",
     },
 )
