@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEMO_PROMPT ?=
 
-.PHONY: demo test check format lint types tests diagrams diagrams-check requirements bench search crash clean
+.PHONY: demo test check format lint types tests diagrams pictures diagrams-check requirements bench search crash clean
 
 # --- the two commands for a fresh machine
 
@@ -43,6 +43,9 @@ diagrams: $(STAMP)
 
 diagrams-check: $(STAMP)
 	$(BIN)/sluice diagrams --check
+
+pictures: $(STAMP)
+	$(BIN)/python docs/pictures/make.py
 
 requirements: $(STAMP)
 	@$(BIN)/python -m tests.requirements
