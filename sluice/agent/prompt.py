@@ -40,7 +40,9 @@ LEFT_OUT = "[An older tool result, left out here.]"
 async def messages(talk: Conversation) -> list[Message]:
     """What the model gets next."""
     agent = talk.team.agent
-    extras = await anyio.to_thread.run_sync(_extras, agent.config, talk.cwd, talk.roots)
+    extras: list[str] = []
+    if agent.config.add_date or agent.config.add_environment_info or agent.config.add_prompt_files:
+        extras = await anyio.to_thread.run_sync(_extras, agent.config, talk.cwd, talk.roots)
     system = "\n\n".join(text for text in (agent.system_prompt(), *extras) if text)
     history = _shortened(_newest(conversation(talk.items), agent.config.num_history_items), agent.config)
     return [text_message("system", system), *history] if system else history

@@ -61,9 +61,8 @@ async def keep_books(live: Incarnation) -> None:
     When that fails the outcome stands: the books live on, and the next turn stores them.
     """
     books = live.talk.books
-    store = await live.connection.assembly.store()
     try:
-        await store.update_session(live.id, context_tokens=books.context_tokens, cost=books.own_cost)
+        await live.keep(context_tokens=books.context_tokens, cost=books.own_cost)
     except StoreError as error:
         log.error("store: %s", error.text)
 

@@ -158,9 +158,7 @@ async def _settle(live: Incarnation, run: Run) -> None:
     """The drain of a prompt: calls, then the books, then the title, all before the answer."""
     await run.settle()
     talk = live.talk
-    store = await live.connection.assembly.store()
-    await store.update_session(
-        live.id,
+    await live.keep(
         title=talk.title,
         grants=tuple(sorted(talk.approval.grants)),
         context_tokens=talk.books.context_tokens,

@@ -32,10 +32,13 @@ from sluice.wire.errors import BackendError, RequestCancelled
 from sluice.wire.peer import IncomingRequest
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from sluice.handlers.connection import Connection
     from sluice.handlers.team_setup import Built
     from sluice.mcp.servers import McpToolset
     from sluice.mcp.supervised import SupervisedToolset
+    from sluice.persistence.sessions import SessionChanges
 
 __all__ = ["Entry", "Holder", "Incarnation", "Setup"]
 
@@ -71,6 +74,7 @@ class Incarnation:
         generation: how many lists of servers this incarnation has had; it tells names of their tools apart.
         assembled: what the session was made from; None until the session is constructed.
         shown_options: the options as the client was told them last.
+        kept: the columns that `keep` has stored, as they are in the store.
         built: set when setup has ended, however; waiters read the recorded results, never the machine.
         stop: set by closing; the owner then leaves its task group.
         ending: the joint work of close.
@@ -96,6 +100,7 @@ class Incarnation:
         self.elicitation = ClientElicitation(self)
         self.assembled: Built | None = None
         self.shown_options: list[acp.SessionConfigOption] = []
+        self.kept: SessionChanges = {}
         self.build_scope = anyio.CancelScope()
         self.built = anyio.Event()
         self.stop = anyio.Event()
@@ -128,6 +133,18 @@ class Incarnation:
     async def notify(self, update: acp.SessionUpdate) -> None:
         """Send an update of this session; waits for room in the queue."""
         await self.connection.peer.notify("session/update", acp.SessionNotification(self.id, update))
+
+    async def keep(self, **changes: Unpack[SessionChanges]) -> None:
+        """Store columns of this session. What is stored already costs no transaction: most turns change nothing here.
+
+        Raises:
+            StoreError: nothing was stored.
+        """
+        if changes.items() <= self.kept.items():
+            return
+        store = await self.connection.assembly.store()
+        await store.update_session(self.id, **changes)
+        self.kept.update(changes)
 
     # --- the owner's task -------------------------------------------------------------------------------------
 

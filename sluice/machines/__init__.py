@@ -113,4 +113,4 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
 
 __all__ = [name for given in _NAMES.values() for name in given]
 
-__getattr__ = lazy(_NAMES)
+__getattr__ = lazy(__name__, _NAMES)
