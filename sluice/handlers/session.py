@@ -86,7 +86,7 @@ class Incarnation:
         self.entry = entry
         self.request = request
         self.setup = setup
-        self.turn: machines.Turn | None = None
+        self.turn: machines.CompiledTurn | None = None
         self.conversation: Conversation | None = None
         self.workspace: str | None = None
         self.holder: Holder | None = None
@@ -187,7 +187,7 @@ class Incarnation:
                 with shielded(None, "a construction that was closed leaves nothing behind"):
                     await self._abandon()
             if event == "constructed" and self.entry.machine.state == "constructing":
-                self.turn = machines.Turn(key=self.id, record=self.connection.record)
+                self.turn = machines.CompiledTurn(key=self.id, record=self.connection.record)
             if event != "not_found" or self.entry.machine.state != "constructing":
                 self.constructed(event)
                 await self.stop.wait()

@@ -54,9 +54,9 @@ The event that frees a slot is the last act of its owner: after it, the slot may
 
 *Drivers.* `Machine` runs a declared class on python-statemachine with every switch pinned. Tool calls and background
 tasks are declared in the same way and driven by a table generated from the declaration, because they come in bursts;
-so are the connection and the barrier, because they exist before the library needs to be loaded. `DRIVERS` names the
-class to instantiate. Both drivers have one door (`fire`) and one recorder. For the same reason this package loads its
-modules when a name is first used.
+so are the connection and the barrier, because they exist before the library needs to be loaded, and turns, because
+every prompt pays for them. `DRIVERS` names the class to instantiate. Both drivers have one door (`fire`) and one
+recorder. For the same reason this package loads its modules when a name is first used.
 
 *How it is checked.* The tests hold every row a second time, as golden tables. A breadth-first search
 (`tests/machines/search.py`) walks the composition of all tables at small bounds and checks the invariants in every
@@ -97,6 +97,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
         "CompiledDeletion",
         "CompiledMachine",
         "CompiledToolCall",
+        "CompiledTurn",
     ),
     "sluice.machines.connection": ("Connection",),
     "sluice.machines.coupling": ("COUPLING", "children", "reaches"),

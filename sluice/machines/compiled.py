@@ -1,9 +1,10 @@
 """The compiled driver: the same interface as `Machine`, from the rows in `table.py`.
 
-Two reasons, two pairs of machines. A library instance costs about 14 KB, needs the garbage collector and 0.6 ms for
+Three reasons. A library instance costs about 14 KB, needs the garbage collector and 0.6 ms for
 one call's life, so a thousand calls opened at once would hold the event loop for more than half a second: tool calls
 and background tasks. And the library takes longer to load than an editor should wait for the answer to `initialize`:
-the connection and the barrier, which exist before it. The declaration stays the only truth; `table.py` is generated
+the connection and the barrier, which exist before it. And a prompt fires its turn twice, which through the library is
+a twelfth of what a short turn costs. The declaration stays the only truth; `table.py` is generated
 from it and checked in CI, and tests drive both drivers with the same events.
 """
 
@@ -20,6 +21,7 @@ __all__ = [
     "CompiledDeletion",
     "CompiledMachine",
     "CompiledToolCall",
+    "CompiledTurn",
 ]
 
 
@@ -97,6 +99,12 @@ class CompiledDeletion(CompiledMachine, machine="deletion"):
 
 class CompiledToolCall(CompiledMachine, machine="tool"):
     """The driver of tool calls."""
+
+    __slots__ = ()
+
+
+class CompiledTurn(CompiledMachine, machine="turn"):
+    """The driver of turns."""
 
     __slots__ = ()
 

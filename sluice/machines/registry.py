@@ -12,6 +12,7 @@ from sluice.machines.compiled import (
     CompiledDeletion,
     CompiledMachine,
     CompiledToolCall,
+    CompiledTurn,
 )
 from sluice.machines.connection import Connection
 from sluice.machines.session import Session
@@ -32,6 +33,7 @@ DRIVERS: Final[Mapping[str, type[Machine] | type[CompiledMachine]]] = {
     **ALL,
     "connection": CompiledConnection,
     "deletion": CompiledDeletion,
+    "turn": CompiledTurn,
     "tool": CompiledToolCall,
     "background": CompiledBackground,
 }

@@ -172,7 +172,7 @@ class _Writer(_Descriptor):
         self._write = self._choose()
 
     async def send(self, data: bytes) -> None:
-        await anyio.lowlevel.checkpoint()
+        await anyio.lowlevel.checkpoint_if_cancelled()
         view = memoryview(data)
         sent = 0
         try:
@@ -184,6 +184,8 @@ class _Writer(_Descriptor):
                     while sent < len(view):
                         sent += await self._some(view[sent:])
             raise
+        # Others get their turn after the line is out, not before: a client waits for it.
+        await anyio.lowlevel.cancel_shielded_checkpoint()
 
     async def _some(self, view: memoryview) -> int:
         """Write what can be written now, or wait until something can; returns the bytes written."""
