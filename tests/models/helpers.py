@@ -7,25 +7,28 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
+import msgspec
+
 from sluice.agent.ports import Delta, Model, ModelRequest, ModelResponse, ToolSpec
+from sluice.config import values
 from sluice.config.schema import Capabilities, Cost
+from sluice.config.values import Frozen
 from sluice.persistence.records import Message, Part, ToolCallRecord
 
 KEY = "sk-proj-4f9Zq7secret"
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(Frozen, frozen=True):
     temperature: float | None = None
     max_tokens: int | None = None
     top_p: float | None = None
     frequency_penalty: float | None = None
     presence_penalty: float | None = None
     parallel_tool_calls: bool | None = None
-    provider_opts: Mapping[str, Any] = field(default_factory=dict)
+    provider_opts: Mapping[str, Any] = msgspec.field(default_factory=dict)
     context_size: int | None = None
     token_key: str | None = None
-    capabilities: Capabilities = field(default_factory=Capabilities)
+    capabilities: Capabilities = Capabilities()
     cost: Cost | None = None
     thinking_budget: int | str | None = None
 
@@ -37,12 +40,12 @@ class Resolved:
     model: str = "gpt-4o"
     api: str = "openai_chatcompletions"
     key: str | None = KEY
-    options: Options = Options()
+    options: Options = field(default_factory=Options)
     directory: str = ""
     weights: str = ""
 
     def with_options(self, **changed: Any) -> Resolved:
-        return replace(self, options=replace(self.options, **changed))
+        return replace(self, options=values.replace(self.options, **changed))
 
 
 TOOL = ToolSpec("shell", "run a command", {"type": "object", "properties": {"cmd": {"type": "string"}}})

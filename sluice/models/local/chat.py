@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, cast
 
 from sluice.agent.ports import ModelError, ModelRequest, ModelResponse
 from sluice.config.schema import Capabilities
+from sluice.config.values import replace
 from sluice.models.local.engines import Address, Engines, Spec
 from sluice.models.local.prompt import CALL_BIAS, CALL_MARK, prepared
 from sluice.models.openai_chat import OnDelta, OpenAIChat
