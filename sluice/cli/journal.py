@@ -1,5 +1,5 @@
-"""`sluice journal FILE`: what happened in a process, as a timeline, as a sequence diagram, or checked against the
-machines.
+"""`sluice journal FILE`: what happened in one process or several, as a timeline, as a sequence diagram, or checked
+against the machines.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from sluice.persistence.journal import Entry, Frame, JournalError, Taken, read
+from sluice.persistence.journal import Began, Entry, Frame, JournalError, Taken, read
 
 __all__ = ["checked", "journal", "mermaid", "timeline"]
 
@@ -39,13 +39,19 @@ def _check(file: str, entries: list[tuple[int, Entry]]) -> int:
 
 
 def checked(entries: list[tuple[int, Entry]]) -> Iterator[tuple[int, str]]:
-    """Each transition that the machines do not have, or that does not begin where the one before it ended."""
+    """Each transition that the machines do not have, or that does not begin where the one before it ended.
+
+    Every process has machines of its own, also one whose id was that of an earlier process.
+    """
     from sluice.machines.table import TABLES
 
-    states: dict[tuple[str, str], str] = {}
+    processes: dict[int, dict[tuple[str, str], str]] = {}
     for number, entry in entries:
+        if isinstance(entry, Began):
+            processes[entry.process] = {}
         if not isinstance(entry, Taken):
             continue
+        states = processes.setdefault(entry.process, {})
         table = TABLES.get(entry.machine)
         if table is None:
             yield number, f"there is no machine {entry.machine!r}"
@@ -62,8 +68,16 @@ def checked(entries: list[tuple[int, Entry]]) -> Iterator[tuple[int, str]]:
 
 
 def timeline(entries: list[tuple[int, Entry]]) -> Iterator[str]:
-    """One line an entry: time, then what came, went or changed."""
+    """One line an entry: time, then what came, went or changed. A change of process has a line of its own."""
+    before = 0
     for _, entry in entries:
+        if isinstance(entry, Began):
+            before = entry.process
+            yield f"process {entry.process}, {entry.began}, sluice {entry.version}"
+            continue
+        if entry.process != before:
+            before = entry.process
+            yield f"process {entry.process}"
         if isinstance(entry, Taken):
             what = f"    {entry.machine} {entry.key[:12]}: {entry.source} → {entry.target} ({entry.event})"
         else:
@@ -88,6 +102,8 @@ def mermaid(entries: list[tuple[int, Entry]]) -> Iterator[str]:
             folded = 0
         if update:
             folded += 1
+        elif isinstance(entry, Began):
+            yield f"    Note over client,agent: process {entry.process}, {entry.began}"
         elif isinstance(entry, Taken):
             key = f" {entry.key[:8]}" if entry.key != entry.machine else ""
             yield f"    Note over agent: {entry.machine}{key}: {entry.source} → {entry.target}"

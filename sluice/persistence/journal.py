@@ -1,24 +1,40 @@
 """The journal of a process: one JSON object a line, for every transition of a machine and every frame on the wire.
 
 It is what a person attaches to a bug report, so it holds no bodies unless that was asked for: methods, ids and sizes
-show what happened when without showing what was said.
+show what happened when without showing what was said. An editor starts its agents again and again, two of them may
+run at once, and all have the same file in their settings; so each process begins with a line of its own, and every
+other line says which process wrote it.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["Entry", "Frame", "Journal", "JournalError", "Taken", "read"]
+from sluice import __version__
+
+__all__ = ["Began", "Entry", "Frame", "Journal", "JournalError", "Taken", "read"]
+
+
+@dataclass(frozen=True)
+class Began:
+    """A process opened the journal. `process` is its id, `began` the time of day (RFC 3339, UTC)."""
+
+    at: float
+    process: int
+    began: str
+    version: str
 
 
 @dataclass(frozen=True)
 class Taken:
-    """A machine took a row. `at` is seconds since the journal was opened."""
+    """A machine took a row. `at` is seconds since `process` opened the journal; 0 is a process that is not named."""
 
     at: float
     machine: str
@@ -26,6 +42,7 @@ class Taken:
     event: str
     source: str
     target: str
+    process: int = 0
 
 
 @dataclass(frozen=True)
@@ -42,9 +59,10 @@ class Frame:
     id: str = ""
     size: int = 0
     body: str = ""
+    process: int = 0
 
 
-Entry = Taken | Frame
+Entry = Began | Taken | Frame
 
 
 class JournalError(Exception):
@@ -66,15 +84,17 @@ class Journal:
         self.bodies = bodies
         self._file: IO[bytes] = path.open("ab", buffering=0)
         self._begun = time.monotonic()
+        self._process = os.getpid()
+        self._write(Began(0.0, self._process, datetime.now(UTC).isoformat(timespec="milliseconds"), __version__))
 
     def taken(self, machine: str, key: str, event: str, ends: tuple[str, str]) -> None:
         """Note a transition; `ends` are source and target."""
-        self._write(Taken(self._now(), machine, key, event, *ends))
+        self._write(Taken(self._now(), machine, key, event, *ends, self._process))
 
     def frame(self, direction: str, kind: str, *, named: tuple[str, str], line: bytes) -> None:
         """Note a frame; `named` are method and raw id."""
         body = line.decode("utf-8", "replace") if self.bodies else ""
-        self._write(Frame(self._now(), direction, kind, *named, len(line), body))
+        self._write(Frame(self._now(), direction, kind, *named, len(line), body, self._process))
 
     def close(self) -> None:
         """Close the file."""
@@ -108,7 +128,8 @@ def _entry(number: int, line: bytes) -> Entry:
     read_any: Any = DataClassJsonMixin.from_dict
     try:
         stored = json.loads(line)
-        entry: Entry = read_any.__func__(Taken if "machine" in stored else Frame, {"key": "", **stored})
+        form = Taken if "machine" in stored else Began if "began" in stored else Frame
+        entry: Entry = read_any.__func__(form, {"key": "", **stored})
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise JournalError(f"line {number} is no journal entry") from error
     return entry

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.model_server import ModelServer, Reply, Stall, Text, call, calls, text
-from tests.support.setup import agent_on
+from tests.support.setup import agent_on, scripted_agent
 from tests.support.wire import spawned
 
 pytestmark = pytest.mark.anyio
@@ -84,3 +84,31 @@ async def test_what_is_no_journal_is_said_to_be_none(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("hello\n")
     assert "line 1 is no journal entry" in sluice(tmp_path / "x").stderr
     assert sluice(tmp_path / "missing").returncode == 1
+
+
+async def test_processes_that_share_a_journal_are_followed_each_for_itself(tmp_path: Path) -> None:
+    """An editor starts the agent again and again, and two windows run it at once."""
+    journal = tmp_path / "journal.jsonl"
+    file = scripted_agent(tmp_path, {"text": "hi"})
+    database = tmp_path / "s.db"
+    async with (
+        spawned(file, database, "--journal", str(journal)) as one,
+        spawned(file, database, "--journal", str(journal)) as two,
+    ):
+        for server in (one, two):
+            await server.client.initialize()
+        session = await one.client.new(tmp_path)
+        await one.client.prompt(session, "1")
+        other = await two.client.new(tmp_path)
+        await two.client.prompt(other, "2")
+        await one.client.result("session/close", sessionId=session)
+    async with spawned(file, database, "--journal", str(journal)) as again:
+        await again.client.initialize()
+        await again.client.result("session/load", sessionId=session, cwd=str(tmp_path), mcpServers=[])
+        await again.client.prompt(session, "3")
+    checked = sluice(journal, "--check")
+    assert (checked.returncode, checked.stderr) == (0, "")
+    shown = sluice(journal).stdout
+    for server in (one, two, again):
+        assert f"process {server.process.pid}, 2" in shown
+    assert sluice(journal, "--mermaid").stdout.count("Note over client,agent: process") == 3
