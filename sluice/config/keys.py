@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sluice.config.schema import Lifecycle, PathEntry, PostEditCommand, RemoteMcp, Text
+from sluice.config.schema import Lifecycle, PathEntry, PostEditCommand, RemoteMcp, ScriptCommand, Text
 
 __all__ = [
     "KNOWN_NOT_BUILT",
     "NEWEST_VERSION",
     "TOOLSET_OPTIONS",
+    "TOOLSET_REQUIRED",
     "TOOLSET_TYPES",
     "TOP_LEVEL_KEYS",
     "UNBUILT_TOOLSET_KEYS",
@@ -49,8 +50,13 @@ TOOLSET_OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "user_prompt": {},
     "think": {},
     "todo": {"shared": bool},
+    "memory": {"path": Text},
+    "script": {"shell": dict[str, ScriptCommand]},
 }
 """The toolset types that are built, and the keys that each takes besides the common ones."""
+
+TOOLSET_REQUIRED: Mapping[str, str] = {"memory": "path", "script": "shell"}
+"""Toolset type -> the key of its own that it cannot do without."""
 
 KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
     "": {
@@ -111,14 +117,12 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
         "fetch": "reading web pages",
         "lsp": "language servers",
         "mcp_catalog": "MCP servers from a catalog",
-        "memory": "a lasting memory",
         "model_picker": "changing the model",
         "open_url": "opening a page for the person",
         "openapi": "operations of an OpenAPI description",
         "plan": "shared plans",
         "rag": "retrieval",
         "scheduler": "prompts at set times",
-        "script": "scripts as tools",
         "session_context": "reading other sessions",
         "session_plan": "the plan of a session",
         "tasks": "shared tasks",

@@ -36,6 +36,7 @@ __all__ = [
     "RemoteMcp",
     "RuntimeConfig",
     "SafetyMode",
+    "ScriptCommand",
     "StructuredOutput",
     "Text",
     "ThinkingBudget",
@@ -104,6 +105,21 @@ class PostEditCommand(Frozen, frozen=True):
 
     path: Text
     cmd: Annotated[str, Meta(min_length=1, extra={EXPAND: "never"})]
+
+
+class ScriptCommand(Frozen, frozen=True):
+    """A command line as a tool. `$name` in `cmd` is an argument, which the shell reads from its environment.
+
+    `args` maps a name to its JSON schema (`type`, `description`, `enum`); `required` None means all of them.
+    `working_dir` is relative to the session's directory, None that directory itself.
+    """
+
+    cmd: Annotated[str, Meta(min_length=1, extra={EXPAND: "never"})]
+    description: str = ""
+    args: Mapping[str, Mapping[str, Any]] = field(default_factory=nothing)
+    required: tuple[Text, ...] | None = None
+    env: Mapping[str, str] = field(default_factory=nothing)
+    working_dir: PathEntry | None = None
 
 
 class RuntimeConfig(Frozen, frozen=True):

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from sluice.config.decode import Context, Shape, decode, entries, items, join, read, shape
-from sluice.config.keys import KNOWN_NOT_BUILT, TOOLSET_OPTIONS, TOOLSET_TYPES, UNBUILT_TOOLSET_KEYS
+from sluice.config.keys import KNOWN_NOT_BUILT, TOOLSET_OPTIONS, TOOLSET_REQUIRED, TOOLSET_TYPES, UNBUILT_TOOLSET_KEYS
 from sluice.config.schema import Text, ToolsetConfig
 from sluice.config.suggest import did_you_mean
 from sluice.config.tree import Node
@@ -67,6 +67,9 @@ def _toolset(ctx: Context, node: Node, key: str) -> ToolsetConfig | None:
     if type_ == "mcp":
         scopes = (own_scope,)  # of those for any toolset, it has the life cycle
     values = decode(ctx, node, key, {**COMMON_SHAPE, **options}, scopes)
+    needed = TOOLSET_REQUIRED.get(type_)
+    if needed is not None and not values.get(needed):
+        raise ctx.error(node, join(key, needed), "is missing")
     common = {name: value for name, value in values.items() if name in COMMON_SHAPE}
     chosen = {name: _plain(value) for name, value in values.items() if name in options}
     if type_ == "mcp":
@@ -104,9 +107,13 @@ def _mcp(ctx: Context, node: Node, key: str, chosen: dict[str, Any]) -> dict[str
 
 
 def _plain(value: Any) -> Any:
-    """Options are plain data: a list of checked objects becomes one of mappings."""
+    """Options are plain data: a list or a mapping of checked objects becomes one of mappings."""
     if isinstance(value, tuple) and value and isinstance(value[0], Frozen):
         return tuple(MappingProxyType(msgspec.structs.asdict(item)) for item in value)
+    if isinstance(value, dict) and any(isinstance(item, Frozen) for item in value.values()):
+        return MappingProxyType(
+            {name: MappingProxyType(msgspec.structs.asdict(item)) for name, item in value.items()}
+        )
     return value
 
 

@@ -270,6 +270,7 @@ class Assembly:
             can_write=client.can_write,
             terminal=client.terminal,
             elicitation=client.elicitation,
+            addresses=self.addresses,
         )
         agents = {}
         for name, config in file.agents.items():

@@ -13,7 +13,18 @@ __all__ = ["PLACEHOLDER", "TYPES", "FilteredToolset", "build", "collect", "filte
 PLACEHOLDER = "{ORIGINAL_INSTRUCTIONS}"
 """Where a configured instruction wants the toolset's own text."""
 
-TYPES = ("filesystem", "shell", "think", "todo", "background_jobs", "environment", "git", "user_prompt")
+TYPES = (
+    "filesystem",
+    "shell",
+    "think",
+    "todo",
+    "background_jobs",
+    "environment",
+    "git",
+    "user_prompt",
+    "memory",
+    "script",
+)
 """The toolset types of this room; each is a module with a `build(config, setup)`, imported when first needed."""
 
 

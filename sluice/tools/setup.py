@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sluice.agent.ports import Elicitation, Files, Terminal, ToolFailure
+from sluice.outbound import AddressPolicy
 
 __all__ = ["ToolsetConfigLike", "ToolsetSetup", "UnknownToolset", "count", "flag", "text", "texts"]
 
@@ -64,6 +65,7 @@ class ToolsetSetup:
         can_write: whether writing tools may be offered at all; `edit_file` needs both.
         terminal: commands run at the client; None means on the host.
         elicitation: questions to a person; None means that nobody can be asked.
+        addresses: what may be reached where the model names the address.
         shared: values shared by the toolsets of one team in one session (`shared: true`), keyed by toolset type.
     """
 
@@ -76,6 +78,7 @@ class ToolsetSetup:
     can_write: bool = True
     terminal: Terminal | None = None
     elicitation: Elicitation | None = None
+    addresses: AddressPolicy = field(default_factory=AddressPolicy)
     shared: dict[str, Any] = field(default_factory=dict)
 
 

@@ -18,7 +18,16 @@ from sluice.tools import process
 from sluice.tools.paths import absolute
 from sluice.tools.setup import ToolsetConfigLike, ToolsetSetup, text
 
-__all__ = ["DEFAULT_TIMEOUT", "INTERPRETER", "NO_OUTPUT", "ShellToolset", "build", "environment", "interpreter"]
+__all__ = [
+    "DEFAULT_TIMEOUT",
+    "INTERPRETER",
+    "NO_OUTPUT",
+    "ShellToolset",
+    "build",
+    "environment",
+    "interpreter",
+    "said_of",
+]
 
 DEFAULT_TIMEOUT = 30.0
 """How long a command may run when the call does not say, in seconds."""
@@ -111,7 +120,7 @@ class ShellToolset:
         self._left = self._surviving()
         if outcome.leftover is not None:
             self._left.add(outcome.leftover)
-        return _result(outcome, seconds)
+        return said_of(outcome, seconds)
 
 
 class TerminalShellToolset:
@@ -175,7 +184,8 @@ def _timeout(value: object) -> float:
     return float(value)
 
 
-def _result(outcome: process.Outcome, seconds: float) -> ToolResult:
+def said_of(outcome: process.Outcome, seconds: float) -> ToolResult:
+    """Return what a command that ran on the host for at most `seconds` seconds gave."""
     parts = []
     if outcome.code is None:
         parts.append(_TIMED_OUT.format(seconds))

@@ -43,7 +43,9 @@ def test_what_version_0_had_is_unknown_to_later_ones(version: str | None) -> Non
 
 def test_a_memory_of_version_0_is_a_toolset_with_a_path() -> None:
     text = OLD.replace("think: true", "memory: {path: ./m.db}")
-    assert [(line, key) for line, key, _ in warnings(text)] == [(5, "agents.root.toolsets[1]")]
+    assert warnings(text) == []
+    (kept,) = [toolset for toolset in read(text).default_agent.toolsets if toolset.type == "memory"]
+    assert dict(kept.options) == {"path": "./m.db"}
     found = error(OLD.replace("think: true", "memory: yes"))
     assert (found.line, found.key) == (5, "agents.root.memory")
     assert error(OLD.replace("think: true", "think: {a: 1}")).line == 5

@@ -7,6 +7,10 @@ from tests.config.support import MINIMAL, error, read, warnings
 NEWER = "unknown key; if a newer version than 16 has it, update sluice"
 
 
+NEEDED = {"memory": ", path: m", "script": ", shell: {a: {cmd: b}}"}
+"""What a toolset of a type must have, as the rest of a mapping."""
+
+
 def toolsets(*written: str) -> tuple[ToolsetConfig, ...]:
     return read(with_toolsets(*written)).default_agent.toolsets
 
@@ -44,6 +48,20 @@ def test_commands_after_a_write_are_kept_as_written() -> None:
     assert warnings(with_toolsets("{type: filesystem, post_edit: [{path: a, cmd: 'b ${file}'}]}")) == []
 
 
+def test_a_script_is_kept_as_written_but_for_its_environment() -> None:
+    (found,) = toolsets("{type: script, shell: {go: {cmd: 'x ${a}', args: {a: {type: string}}, required: []}}}")
+    assert {name: dict(script) for name, script in found.options["shell"].items()} == {
+        "go": {
+            "cmd": "x ${a}",
+            "description": "",
+            "args": {"a": {"type": "string"}},
+            "required": (),
+            "env": {},
+            "working_dir": None,
+        }
+    }
+
+
 @pytest.mark.parametrize("type_", sorted(KNOWN_NOT_BUILT["toolset types"]))
 def test_a_type_that_is_not_built_is_left_out_with_one_warning(type_: str) -> None:
     text = with_toolsets("{type: shell}", f"{{type: {type_}, name: x, command: y, defer: true}}")
@@ -54,7 +72,8 @@ def test_a_type_that_is_not_built_is_left_out_with_one_warning(type_: str) -> No
 @pytest.mark.parametrize("type_", sorted(TOOLSET_OPTIONS.keys() - {"mcp"}))
 @pytest.mark.parametrize("key", sorted(KNOWN_NOT_BUILT["toolsets.*"]))
 def test_a_common_key_that_is_not_built_gives_one_warning(type_: str, key: str) -> None:
-    found = warnings(with_toolsets(f"{{type: {type_}, {key}: x}}"))
+    needed = NEEDED.get(type_, "")
+    found = warnings(with_toolsets(f"{{type: {type_}, {key}: x{needed}}}"))
     assert [(line, name) for line, name, _ in found] == [(5, f"agents.root.toolsets[0].{key}")]
 
 
@@ -92,6 +111,16 @@ def test_the_types_of_the_format_are_all_known() -> None:
         ("{type: shell, env: {A: 1}}", ".env.A", "expected text, got the number 1; put it in quotes"),
         ("{type: shell, tools: [1]}", ".tools[0]", "expected text, got the number 1; put it in quotes"),
         ("{type: mcp, comand: x}", ".comand", 'unknown key; did you mean "command"?'),
+        ("{type: memory}", ".path", "is missing"),
+        ("{type: script}", ".shell", "is missing"),
+        ("{type: script, shell: {}}", ".shell", "is missing"),
+        ("{type: script, shell: {a: {}}}", ".shell.a.cmd", "is missing"),
+        ("{type: script, shell: {a: {cmd: b, arg: {}}}}", ".shell.a.arg", 'unknown key; did you mean "args"?'),
+        (
+            "{type: script, shell: {a: {cmd: b, args: {c: text}}}}",
+            ".shell.a.args.c",
+            'expected a mapping, got "text"',
+        ),
         ("{type: filesystem, deny_list: ['${env.NOPE}']}", ".deny_list[0]", "the variable NOPE is not set"),
     ],
 )
