@@ -36,11 +36,8 @@ AREA = area(
     },
     deferred={
         "tools.registry.deferred": "tools: no test carries it yet",
-        "tools.registry.result-bound": "tools: no test carries it yet",
-        "tools.memory.crud": "tools: no test carries it yet",
         "tools.fetch.guarded": "tools: no test carries it yet",
         "tools.api.configured-call": "tools: no test carries it yet",
-        "tools.script.entries": "tools: no test carries it yet",
         "tools.skills.discovery": "tools: no test carries it yet",
         "tools.openapi.operations": "tools: no test carries it yet",
     },
