@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sluice.config.schema import Lifecycle, PathEntry, PostEditCommand, RemoteMcp, ScriptCommand, Text
+from sluice.config.schema import Lifecycle, PathEntry, Positive, PostEditCommand, RemoteMcp, ScriptCommand, Text
 
 __all__ = [
     "KNOWN_NOT_BUILT",
@@ -51,6 +51,13 @@ TOOLSET_OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "think": {},
     "todo": {"shared": bool},
     "memory": {"path": Text},
+    "fetch": {
+        "timeout": Positive,
+        "headers": dict[str, str],
+        "allowed_domains": tuple[Text, ...],
+        "blocked_domains": tuple[Text, ...],
+        "allow_private_ips": bool,
+    },
     "script": {"shell": dict[str, ScriptCommand]},
 }
 """The toolset types that are built, and the keys that each takes besides the common ones."""
@@ -114,7 +121,6 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
         "a2a": "agents over A2A",
         "api": "one HTTP endpoint as a tool",
         "background_agents": "agents that outlive the turn",
-        "fetch": "reading web pages",
         "lsp": "language servers",
         "mcp_catalog": "MCP servers from a catalog",
         "model_picker": "changing the model",

@@ -23,6 +23,7 @@ TYPES = (
     "git",
     "user_prompt",
     "memory",
+    "fetch",
     "script",
 )
 """The toolset types of this room; each is a module with a `build(config, setup)`, imported when first needed."""

@@ -35,6 +35,8 @@ _MEANINGFUL = re.compile(
 )
 """Variables that change how a shell or a program runs: no name for what a model may choose."""
 
+_INSTRUCTION = "Prefer a script of this project to a command line of your own where one does what is wanted: {}."
+
 
 class ScriptToolset:
     """One tool for each entry.
@@ -54,8 +56,8 @@ class ScriptToolset:
 
     @property
     def instruction(self) -> str:
-        """Nothing: the descriptions of the tools say it."""
-        return ""
+        """How to use the tools, for the system prompt."""
+        return _INSTRUCTION.format(", ".join(tool.name for tool in self._tools))
 
     async def start(self) -> None:
         """Nothing to start: each call has its own process."""

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.model_server import call, calls, text
 from tests.support.setup import Stage, on_stage
+from tests.support.web import site
 
 pytestmark = pytest.mark.anyio
 
@@ -92,3 +93,22 @@ async def test_a_script_is_asked_for_and_its_arguments_are_data(tmp_path: Path) 
         (offered,) = [tool["function"] for tool in stage.model.requests[0].body["tools"]]
         assert offered["description"] == "Says it."
         assert offered["parameters"]["required"] == ["what"]
+
+
+@pytest.mark.requirement("tools.fetch.guarded")
+@pytest.mark.parametrize("opened", [True, False])
+async def test_fetching_is_asked_for_and_reaches_what_the_operator_has_opened(tmp_path: Path, opened: bool) -> None:
+    async with site(
+        {"/": "/page", "/page": b"<h1>Hello</h1>", "/inside": "http://127.0.0.2/"}, type_="text/html"
+    ) as web:
+        urls = [f"http://127.0.0.1:{web.port}/", f"http://127.0.0.1:{web.port}/inside"]
+        replies = (calls(call("fetch", urls=urls)), text("done"))
+        allow = ["127.0.0.1/32"] if opened else []
+        async with on_stage(tmp_path, *replies, agent=agent(type="fetch"), allow=allow) as stage:
+            assert await allowed(stage) == END
+            (question,) = questions(stage)
+            assert question["kind"] == "fetch" and question["title"].startswith(f"fetch: {urls[0]}")
+            (result,) = results(stage)
+            assert ("# Hello" in result) is opened
+            assert result.count("may not be reached from here") == (1 if opened else 2)
+            assert len(web.requests) == (3 if opened else 0)

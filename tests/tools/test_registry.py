@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,9 +39,13 @@ def tool(name: str, text: str = "", *, read_only: bool = False) -> Tool:
     return Tool(ToolSpec(name, "", {"type": "object"}), run, read_only=read_only)
 
 
+NEEDED: dict[str, dict[str, Any]] = {"memory": {"path": "m"}, "script": {"shell": {"a": {"cmd": "true"}}}}
+"""The options that a type cannot do without."""
+
+
 def test_every_type_can_be_built(tmp_path: Path) -> None:
     for kind in TYPES:
-        toolset = make(kind, tmp_path)
+        toolset = make(kind, tmp_path, **NEEDED.get(kind, {}))
         assert toolset.tools()
         assert toolset.instruction
 
