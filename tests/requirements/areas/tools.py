@@ -36,7 +36,6 @@ AREA = area(
     },
     deferred={
         "tools.registry.deferred": "tools: no test carries it yet",
-        "tools.fetch.guarded": "tools: no test carries it yet",
         "tools.api.configured-call": "tools: no test carries it yet",
         "tools.skills.discovery": "tools: no test carries it yet",
         "tools.openapi.operations": "tools: no test carries it yet",
