@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["CANCELLED", "Failure", "Outcome", "TurnFailure"]
+__all__ = ["CANCELLED", "Failure", "Outcome", "TurnFailure", "in_words"]
+
+UNUSUAL_ENDS = {
+    "cancelled": "[The turn was cancelled before its end.]",
+    "max_tokens": "[The answer ends at the model's output limit.]",
+    "max_turn_requests": "[The agent stopped at its limit of model requests in one turn; work may be unfinished.]",
+    "refusal": "[The model refused to go on.]",
+}
+"""What a reader of nothing but the text has to be told, by stop reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +32,19 @@ class Outcome:
 
 
 CANCELLED = Outcome("cancelled")
+
+
+def in_words(said: str, stop_reason: str) -> str:
+    """The last words of a turn for somebody who gets no stop reason, such as a client of MCP.
+
+    Args:
+        said: what the agent said last, "" when it said nothing.
+        stop_reason: how the turn ended.
+
+    Returns:
+        `said`, and below it how the turn ended unless that was by itself; "" when there is nothing to tell.
+    """
+    return "\n\n".join(part for part in (said, UNUSUAL_ENDS.get(stop_reason, "")) if part)
 
 
 class TurnFailure(Exception):

@@ -19,6 +19,7 @@ import anyio
 import anyio.abc
 
 from sluice import acp
+from sluice.agent.outcome import in_words
 from sluice.handlers.embedding import LocalRequest
 from sluice.handlers.prompt_turn import prompt
 from sluice.handlers.runs import register
@@ -46,7 +47,9 @@ class AttachedSession:
         self._connection = connection
 
     async def send(self, message: str) -> str:
-        """Run a turn and give the agent's last words. The editor sees the turn and is asked what it asks.
+        """Run a turn and give the agent's last words, and how it ended unless by itself.
+
+        The editor sees the turn and is asked what it asks.
 
         Raises:
             RpcError: the prompt was refused or the turn failed.
@@ -59,9 +62,10 @@ class AttachedSession:
         talk = live.talk
         before = len(talk.items)
         await live.notify(acp.UserMessageChunk(acp.TextContent(message)))
-        await request.outcome()
+        response: acp.PromptResponse = await request.outcome()
         said = [item.message for item in talk.items[before:] if item.message is not None]
-        return next((one.text for one in reversed(said) if one.role == "assistant" and one.text), "")
+        last = next((one.text for one in reversed(said) if one.role == "assistant" and one.text), "")
+        return in_words(last, response.stop_reason)
 
     def transcript(self) -> str:
         """What was said so far, a paragraph a message. Raises LookupError when the session is not open any more."""

@@ -21,6 +21,7 @@ from sluice.agent.books import Books, usages
 from sluice.agent.conversation import Conversation
 from sluice.agent.events import Event, TextDelta, ToolChanged
 from sluice.agent.loop import Ports, Run
+from sluice.agent.outcome import in_words
 from sluice.agent.permissions import Approval
 from sluice.agent.ports import Tool, ToolFailure
 from sluice.agent.unattended import DenyAll
@@ -239,7 +240,7 @@ class Calls:
                 )
         if outcome.failure is not None:
             raise CallFailed(outcome.failure.text)
-        return Reply(turn.answer() or NO_ANSWER, record.id)
+        return Reply(in_words(turn.answer(), outcome.stop_reason) or NO_ANSWER, record.id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,15 +15,19 @@ from sluice.agent.ports import Elicitation, FormQuestion, ToolContext, UrlQuesti
 __all__ = ["callback"]
 
 
-def callback(asker: Elicitation, owner: Callable[[], ToolContext | None]) -> Any:
+def callback(asker: Elicitation | None, owner: Callable[[], ToolContext | None]) -> Any:
     """What the client of the library calls for `elicitation/create`.
 
     Args:
-        asker: asks the person; declines what has no owner.
+        asker: asks the person; declines what has no owner. With None nobody can be asked, and every question is
+            declined: a tool that gets no answer can go on, one whose question is an error can not
+            (elicitation.embed.headless-declines, elicitation.negotiate.unsupported-declined).
         owner: the call that the question belongs to, at the time it is asked.
     """
 
     async def ask(_context: Any, params: Any) -> types.ElicitResult:
+        if asker is None:
+            return types.ElicitResult(action="decline")
         question: FormQuestion | UrlQuestion
         if isinstance(params, types.ElicitRequestURLParams):
             question = UrlQuestion(params.message, params.url)

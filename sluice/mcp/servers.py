@@ -219,12 +219,12 @@ class McpToolset:
 
     def _callbacks(self) -> dict[str, Any]:
         """What the server may ask and tell: sampling and roots are not offered, so the library refuses them."""
-        asker = self._setup.elicitation
-        if asker is None:
-            return {"message_handler": self._heard}
         from sluice.mcp.elicitation import callback
 
-        return {"message_handler": self._heard, "elicitation_callback": callback(asker, self._owner)}
+        return {
+            "message_handler": self._heard,
+            "elicitation_callback": callback(self._setup.elicitation, self._owner),
+        }
 
     def _owner(self) -> ToolContext | None:
         """The one call that runs, which a question can belong to; None when there is not exactly one."""

@@ -60,7 +60,7 @@ class McpSetup:
         on_change: called when the tools of a ready server have changed.
         call_timeout: seconds that a call may go on without progress; infinite for no limit.
         on_lost: called when a ready server is lost.
-        elicitation: how a person is asked on behalf of a call; None when nobody can be, and nothing is offered then.
+        elicitation: how a person is asked on behalf of a call; None when nobody can be: every question is declined.
     """
 
     tasks: TaskGroup

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from sluice.agent.ports import ElicitationAnswer, FormQuestion, ToolContext, ToolFailure, UrlQuestion
+from sluice.agent.ports import ElicitationAnswer, FormQuestion, ToolContext, UrlQuestion
 from tests.mcp.test_servers import SDK, call, running, until
 
 pytestmark = pytest.mark.anyio
@@ -48,7 +48,8 @@ async def test_a_question_is_declined_when_two_calls_run(tmp_path: Path) -> None
         calls.cancel_scope.cancel()
 
 
-async def test_nothing_is_asked_where_nobody_can_be(tmp_path: Path) -> None:
+@pytest.mark.requirement("elicitation.embed.headless-declines")
+async def test_where_nobody_can_be_asked_a_question_is_declined_and_no_error(tmp_path: Path) -> None:
     async with running(tmp_path, SDK) as toolset:
-        with pytest.raises(ToolFailure, match="Elicitation not supported"):
-            await call(toolset, tmp_path, "ask")
+        answer = await call(toolset, tmp_path, "ask")
+        assert (answer.text, answer.is_error) == ("decline", False)
