@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 Json = dict[str, Any]
 
 
-@pytest.mark.requirement("acp-provider.update.unknown-ignored", "acp-provider.rpc.unknown-request")
+@pytest.mark.requirement("acp-provider.update.unknown-ignored", "acp-provider.update.unhandled-request")
 async def test_what_a_newer_agent_sends_fails_no_turn(tmp_path: Path) -> None:
     """Naively a closed union refuses the unknown update and the whole run with it, or the agent's own unknown request
     is left without an answer and it waits for ever."""
