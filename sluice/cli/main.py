@@ -57,9 +57,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add_environment(options, os.environ)
     command: Callable[[argparse.Namespace], int] = options.command
     try:
-        return command(options)
+        status = command(options)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # here, where a reader that has left is no error; at the exit it would be one
+        return status
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:
+        # Whoever read the output has left, as `| head` does. Nobody is there to be told of it.
+        if sys.stdout is not None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except Exception as error:
         if options.debug:
             raise

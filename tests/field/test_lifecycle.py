@@ -14,7 +14,7 @@ import yaml
 
 from sluice.config.environment import Environment
 from sluice.wire.outbox import QUEUE_BYTES
-from tests.handlers.support import stored, user
+from tests.handlers.support import Slow, holding, stored, user
 from tests.handlers.test_mcp_servers import use_tool
 from tests.support.model_server import ModelServer, text
 from tests.support.setup import agent_on, on_stage, scripted_agent
@@ -74,6 +74,41 @@ async def test_a_resume_that_fails_leaves_the_very_server_that_runs_and_the_root
             listed = {e["sessionId"]: e for e in (await client.result("session/list"))["sessions"]}
             assert listed[session]["additionalDirectories"] == [str(more)]
         assert pids[0] == pids[1]
+
+
+class Thorough(Slow):
+    """A toolset that tells whether its cleanup came to its end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.finished = anyio.Event()
+
+    async def stop(self) -> None:
+        await super().stop()
+        self.finished.set()
+
+
+@pytest.mark.requirement(
+    "session.close.cancel-stops-wait-only", "session.close.concurrent-joins", "session.close.result-means-drained"
+)
+async def test_a_close_whose_caller_gives_up_is_finished_for_whoever_else_waits(tmp_path: Path) -> None:
+    """Naively the cancel kills the cleanup, or ends the close for all: the second caller then hears of success while
+    the toolset is still stopping."""
+    async with on_stage(tmp_path) as stage:
+        client, slow = stage.client, Thorough()
+        holding(stage.server, stage.session, slow)
+        first, second = (client.request("session/close", sessionId=stage.session) for _ in range(2))
+        await client.write(first, second)
+        await slow.asked.wait()
+        try:
+            await client.notify("$/cancel_request", requestId=first["id"])
+            assert (await client.answer(first["id"]))["error"]["code"] == -32800
+            await client.result("session/list")
+            assert not [m for m in client.log if m.get("id") == second["id"]] and not slow.finished.is_set()
+        finally:
+            slow.gate.set()
+        assert (await client.answer(second["id"]))["result"] == {} and slow.finished.is_set()
+        await client.result("session/resume", sessionId=stage.session, cwd=str(stage.cwd))
 
 
 def peak(pid: int) -> int:
