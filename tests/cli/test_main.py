@@ -127,6 +127,7 @@ def test_the_parser_imports_no_command() -> None:
     assert ours == [
         "sluice",
         "sluice.cli",
+        "sluice.cli.agent_file",
         "sluice.cli.main",
         "sluice.cli.model_options",
         "sluice.cli.parsers",

@@ -92,6 +92,7 @@ async def test_a_broken_agent_file_fails_initialize_with_the_place_and_a_mended_
     "auth.authenticate.validates-team",
 )
 async def test_missing_credentials_close_the_door_until_they_are_there(tmp_path: Path) -> None:
+    """Naively authenticate says yes without looking, or only a new process sees the key."""
     env_file = tmp_path / "keys.env"
     env_file.write_text("# nothing yet\n")
     async with ModelServer([text("hi")]) as model:

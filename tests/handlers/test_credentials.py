@@ -118,6 +118,7 @@ async def test_the_end_of_input_waits_for_a_logout_under_way(tmp_path: Path) -> 
 
 @pytest.mark.requirement("auth.logout.cleanup-failure-sticks", "session.close.toolset-stop-error")
 async def test_a_logout_whose_cleanup_fails_stays_failed(tmp_path: Path) -> None:
+    """Naively the answer is a success, and the next authenticate opens the door over what was never let go."""
     async with on_stage(tmp_path) as stage:
         client = stage.client
         holding(stage.server, stage.session, Stubborn())

@@ -111,6 +111,7 @@ async def test_a_call_that_hangs_in_a_server_does_not_strand_the_close_and_no_pr
 
 @pytest.mark.requirement("client-mcp.replace.failed-setup-keeps-old", "workspace.roots.invalid-leaves-state")
 async def test_a_resume_replaces_the_servers_and_a_failed_one_keeps_the_old(tmp_path: Path) -> None:
+    """Naively the old servers are stopped before the new ones are known to work."""
     async with on_stage(tmp_path, text("1"), text("2"), text("3")) as stage:
         client = stage.client
         session = await client.new(stage.cwd, mcpServers=[server_entry(tmp_path)])

@@ -228,6 +228,7 @@ async def test_cancel_request_ends_the_prompt_it_names_with_its_json_type(tmp_pa
     "cancel.permission.unanswered", "cancel.prompt.final-updates-first", "tool-lifecycle.interrupt.unknown-results"
 )
 async def test_an_unanswered_permission_is_withdrawn_when_the_turn_is_cancelled(tmp_path: Path) -> None:
+    """Naively the turn waits for the dialog for ever, or the late yes still runs the command."""
     async with on_stage(tmp_path, calls(call("shell", cmd="touch ran")), text("ok again")) as stage:
         client = stage.client
         prompt = await client.send("session/prompt", sessionId=stage.session, prompt=[{"type": "text", "text": "1"}])

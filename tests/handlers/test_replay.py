@@ -201,6 +201,7 @@ async def test_messages_without_an_id_get_one_from_their_position_and_owner(tmp_
     "session.load.live-keeps-runtime",
 )
 async def test_ids_are_ours_and_the_same_live_in_a_live_load_and_in_a_cold_one(tmp_path: Path) -> None:
+    """Naively a replay makes fresh ids, and a client shows every message twice."""
     database = tmp_path / "s.db"
     thinking = Reply([Thought("hm"), Thought("m"), Text("an"), Text("swer")])
     async with ModelServer([replace(thinking, steps=[*thinking.steps, *text("").steps])]) as model:
