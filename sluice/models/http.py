@@ -92,13 +92,20 @@ class _Backend:
 
 
 class _Stream:
-    """A connection that merges what it reads; everything else it leaves to the one it wraps."""
+    """A connection that merges what it reads, and the head of a request with its body.
+
+    The library sends the two on their own, and the server is woken for a head that it can do nothing with. Everything
+    else is left to the connection that is wrapped.
+    """
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
         self._merger = ChunkMerger()
+        self._head = b""
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        if self._head:  # of a request that had no body
+            await self.write(b"", timeout)
         while True:
             data: bytes = await self._stream.read(max_bytes, timeout)
             if not data:
@@ -109,7 +116,11 @@ class _Stream:
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
         # The answer to a request begins after the request was written: HTTP/1.1 without pipelining.
         self._merger.reset()
-        await self._stream.write(buffer, timeout)
+        if buffer.startswith(b"POST ") and buffer.endswith(b"\r\n\r\n"):
+            self._head = buffer
+            return
+        head, self._head = self._head, b""
+        await self._stream.write(head + buffer, timeout)
 
     async def start_tls(self, *arguments: Any, **named: Any) -> _Stream:
         return _Stream(await self._stream.start_tls(*arguments, **named))

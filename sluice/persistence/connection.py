@@ -87,7 +87,7 @@ class Writer:
         self._connection = connection
         self._path = path
         self._pending: deque[_Write[Any]] = deque()
-        self._turn = anyio.Lock()
+        self._turn = anyio.Lock(fast_acquire=True)  # the thread is wait enough
         self._thread = anyio.CapacityLimiter(1)
         # An asyncio task that is cancelled from outside anyio leaves its thread behind; this keeps that thread and
         # the next one off each other.
