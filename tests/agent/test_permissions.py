@@ -16,6 +16,7 @@ from sluice.agent.permissions import Approval, Rules, parse_rule
 from sluice.agent.ports import Tool, ToolContext, ToolResult, ToolSpec
 from sluice.agent.shell_labels import label
 from tests.agent.shell_corpus import CORPUS
+from tests.agent.shell_disguises import DISGUISES, LINES
 
 MODES = ("default", "strict", "balanced", "restricted", "autonomous")
 
@@ -47,8 +48,19 @@ def shell(line: str, mode: str = "default", **rules: Any) -> str:
 
 
 def test_the_corpus_is_large_and_says_each_thing_once() -> None:
-    lines = [line for line, _ in CORPUS]
-    assert len(lines) == len(set(lines)) >= 150
+    lines = [line for line, _ in (*CORPUS, *LINES)]
+    assert len(lines) == len(set(lines)) >= 350
+
+
+def test_a_disguise_never_makes_a_line_harmless_and_each_is_tried() -> None:
+    expected = {";", "&&", "|", "$()", "backticks", "newlines", "here-documents", "env X=1", "xargs", "find -exec"}
+    assert expected | {"redirections", "unicode spaces"} <= set(DISGUISES)
+    for trick, lines in DISGUISES.items():
+        assert any(label != "safe" for _, label in lines), trick
+        # The harmless ones of the table are those whose every special character is quoted or a plain word.
+        assert all(
+            line.startswith(("echo ", "ls '", "'ls'", "find . -name exec")) for line, one in lines if one == "safe"
+        )
 
 
 @pytest.mark.requirement(
@@ -58,7 +70,9 @@ def test_the_corpus_is_large_and_says_each_thing_once() -> None:
     "modes.default.not-balanced",
     "modes.strict.asks-all",
 )
-@pytest.mark.parametrize(("line", "expected"), CORPUS, ids=[ascii(line)[:60] for line, _ in CORPUS])
+@pytest.mark.parametrize(
+    ("line", "expected"), [*CORPUS, *LINES], ids=[ascii(line)[:60] for line, _ in (*CORPUS, *LINES)]
+)
 def test_each_line_of_the_corpus_has_its_decision_in_each_mode(line: str, expected: str) -> None:
     assert label(line) == expected
     assert tuple(shell(line, mode) for mode in MODES) == EXPECTED[expected]
