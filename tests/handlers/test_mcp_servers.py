@@ -12,6 +12,7 @@ import pytest
 from sluice import acp
 from sluice.handlers import initialization
 from tests.handlers.test_process import descendants, gone
+from tests.handlers.test_tracing import Exported
 from tests.mcp.remote import remote
 from tests.mcp.test_servers import until
 from tests.support.model_server import Call as ModelCall
@@ -323,3 +324,30 @@ async def test_a_required_server_of_the_agent_file_fails_the_setup_with_its_name
         await server.client.initialize()
         error = await server.client.error("session/new", cwd=str(tmp_path), mcpServers=[])
         assert error["code"] == -32603 and "'own'" in error["data"]["error"]
+
+
+@pytest.mark.requirement("client-mcp.errors.host-only-spans")
+@pytest.mark.parametrize(("kind", "path"), [("http", "/mcp"), ("sse", "/sse")])
+async def test_no_span_says_more_of_a_server_than_its_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, path: str
+) -> None:
+    exported = Exported()
+    # The SDK makes spans of its own where a program has set a provider for everybody, so these are looked at too.
+    monkeypatch.setattr("mcp.shared._otel._tracer", exported.provider.get_tracer("sdk"))
+    with remote(tmp_path) as far:
+        async with on_stage(tmp_path, allow=LOCAL, spans=exported.spans) as stage:
+            entry = remote_entry(kind, far.url(f"{path}?key=s3cr3t-query"), authorization="s3cr3t-header")
+            session = await stage.client.new(stage.cwd, mcpServers=[entry])
+            stage.model.add(use_tool("echo", text="x"), text("ok"))
+            await stage.client.prompt(session, "go")
+            wrong = remote_entry(kind, far.url("/s3cr3t-path"), authorization="s3cr3t-header")
+            params = {"cwd": str(stage.cwd), "mcpServers": [wrong]}
+            failed = await stage.client.answer(await stage.client.send("session/new", **params))
+            assert "error" in failed
+    spans = exported.finished()
+    exported.provider.shutdown()
+    names = {span.name for span in spans}
+    assert any(name.startswith("execute_tool") for name in names) and any("tools/call" in name for name in names)
+    for span in spans:
+        told = span.to_json()
+        assert "s3cr3t" not in told and path not in told and str(far.port) not in told, told

@@ -15,7 +15,7 @@ from sluice.agent.ports import TerminalCommand, ToolContext, ToolFailure
 from sluice.handlers import terminals
 from sluice.machines import CompiledBackground
 from sluice.tools import shell
-from tests.support.model_server import Scripted, call, calls, text
+from tests.support.model_server import Reply, Scripted, Stall, call, calls, text
 from tests.support.setup import Stage, on_stage
 from tests.support.terminals import Terminals
 
@@ -684,3 +684,26 @@ async def test_shell_and_environment_are_offered_to_every_client_and_listing_ask
             where = "in the client's terminal" if terminal else "on the agent's host"
             assert results(stage)[0].endswith(f"/bin/sh, {where}"), bits
             assert [m for m in stage.client.log if "id" in m and "method" in m] == [], bits
+
+
+@pytest.mark.requirement("cancel.scope.background-keeps-own")
+async def test_cancelling_the_turn_leaves_a_background_job_running_for_the_next_turn(tmp_path: Path) -> None:
+    start = calls(call("run_background_job", cmd="echo $$ > pid; exec sleep 60"))
+    look = calls(call("view_background_job", job_id="job-1"))
+    agent = {**FREE, "toolsets": [{"type": "background_jobs"}]}
+    async with on_stage(tmp_path, start, Reply([Stall()]), look, text("end"), agent=agent) as stage:
+        client = stage.client
+        prompt = await send_prompt(stage)
+        await stage.model.wait_for_call(2)
+        with anyio.fail_after(5):
+            while not (stage.cwd / "pid").exists() or not (stage.cwd / "pid").read_text():
+                await anyio.lowlevel.checkpoint()
+        process = Path("/proc") / (stage.cwd / "pid").read_text().strip()
+        await client.notify("session/cancel", sessionId=stage.session)
+        assert (await client.answer(prompt))["result"] == {"stopReason": "cancelled"}
+        assert process.exists()
+        assert (await client.prompt(stage.session, "and now?"))["result"] == {"stopReason": "end_turn"}
+        shown = stage.model.requests[-1].messages[-1]["content"]
+        assert "running" in shown and process.exists()
+        await client.result("session/close", sessionId=stage.session)
+        assert not process.exists()

@@ -22,6 +22,6 @@ AREA = area(
         "client-fs.scope.not-authorization": "Being able to write is not being allowed to.",
     },
     deferred={
-        "client-fs.gate.deferred-too": "client files: no test carries it yet",
+        "client-fs.gate.deferred-too": "tools: there is no deferred discovery yet; it comes with tools.registry.deferred",
     },
 )

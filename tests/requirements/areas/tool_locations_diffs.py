@@ -18,6 +18,6 @@ AREA = area(
         "tool-locations-diffs.diff.not-transformed": "Output transforms leave the diff alone.",
     },
     deferred={
-        "tool-locations-diffs.diff.not-transformed": "client files: no test carries it yet",
+        "tool-locations-diffs.diff.not-transformed": "hooks: nothing rewrites a tool's output yet (no transforms, no redact_secrets), so there is nothing to keep apart",
     },
 )
