@@ -18,7 +18,4 @@ AREA = area(
         "cancel.request.unknown": "A cancel that names nothing in flight is ignored, and types must match.",
         "cancel.scope.background-keeps-own": "Background work with a scope of its own survives the foreground's cancel.",
     },
-    deferred={
-        "cancel.scope.background-keeps-own": "teams: there are no background agents yet",
-    },
 )

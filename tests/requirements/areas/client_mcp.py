@@ -40,7 +40,4 @@ AREA = area(
         "client-mcp.life.not-persisted": "Nothing of their settings is stored.",
         "client-mcp.life.limits-documented": "The docs advise https and say what is not promised.",
     },
-    deferred={
-        "client-mcp.errors.host-only-spans": "client MCP: no test carries it yet",
-    },
 )
