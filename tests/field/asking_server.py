@@ -6,7 +6,7 @@ import sys
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
-from mcp.types import ToolAnnotations
+from mcp.types import SamplingMessage, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field
 
 server = MCPServer("asking", log_level="ERROR")
@@ -42,6 +42,14 @@ async def ask_secret(ctx: Context) -> str:
 async def ask_page(url: str, ctx: Context) -> str:
     """Asks to visit a page."""
     return (await ctx.elicit_url("Please sign in", url, "server-made")).action
+
+
+@server.tool(annotations=READS)
+async def sample(ctx: Context) -> str:
+    """Wants the client's model to say something."""
+    said = TextContent(type="text", text="Say something.")
+    await ctx.session.create_message([SamplingMessage(role="user", content=said)], max_tokens=10)
+    return "sampled"
 
 
 if __name__ == "__main__":

@@ -191,3 +191,15 @@ async def test_an_open_question_of_a_server_ends_with_its_call(tmp_path: Path, e
             stage.model.add(calls(ASKED[1]), text("end"))
             assert (await client.prompt(session, "again"))["result"] == END_TURN
             assert results(stage)[-1] == "decline" and "late" not in str(stage.model.requests[-1].messages)
+
+
+async def test_a_server_that_wants_our_model_is_refused_and_the_turn_goes_on(tmp_path: Path) -> None:
+    """Naively the request waits for ever, or words of the server's choice go to a model that the person pays for."""
+    async with on_stage(tmp_path, elicitation={"form": {}}) as stage:
+        client = stage.client
+        session = await client.new(stage.cwd, mcpServers=[stdio("q", ASKING)])
+        stage.model.add(calls(Call("q_sample_g1", {}, "c1")), calls(ASKED[1]), text("end"))
+        assert (await client.prompt(session, "go"))["result"] == END_TURN
+        refused, after = results(stage)
+        assert "sampled" not in refused and "sampling" in refused.lower() and after == "decline"
+        assert len(stage.model.requests) == 3 and client.requests("elicitation/") == []
