@@ -224,7 +224,7 @@ async def test_the_command_is_in_the_title_whatever_the_model_called_it(tmp_path
         assert question["kind"] == "execute"
 
 
-@pytest.mark.requirement("modes.precedence.kept")
+@pytest.mark.requirement("modes.precedence.kept", "config-file.permissions.user-level")
 async def test_rules_of_the_persons_settings_stand_beside_those_of_the_agent_file(tmp_path: Path) -> None:
     config, cwd = tmp_path / "config", tmp_path / "project"
     config.mkdir()
