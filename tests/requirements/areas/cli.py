@@ -20,6 +20,5 @@ AREA = area(
     },
     deferred={
         "cli.serve-acp.registry-ref": "command line: no test carries it yet",
-        "cli.serve-acp.runtime-flags": "command line: no test carries it yet",
     },
 )

@@ -31,7 +31,6 @@ AREA = area(
         "config-file.errors.before-start": "Errors show before anything starts.",
     },
     deferred={
-        "config-file.permissions.user-level": "agent file: no test carries it yet",
         "config-file.agents.harness": "agent file: no test carries it yet",
     },
 )
