@@ -29,10 +29,10 @@ def conversation(items: Iterable[Item]) -> list[Message]:
     results of unknown calls are dropped; empty replies are dropped. Items before the last summary's first kept item
     are replaced by the summary.
     """
-    kept = after_summary(list(items))
-    results = {m.tool_call_id: m for m in _messages(kept) if m.role == "tool"}
+    kept = _messages(after_summary(list(items)))
+    results = {m.tool_call_id: m for m in kept if m.role == "tool"}
     history: list[Message] = []
-    for message in _messages(kept):
+    for message in kept:
         if message.role == "tool" or not _says_something(message):
             continue
         history.append(message)

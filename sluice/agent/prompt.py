@@ -112,13 +112,15 @@ def _newest(history: Sequence[Message], most: int | None) -> list[Message]:
     """At most so many messages: the oldest answers go, each with its results. What people said stays, and so does
     the newest answer.
     """
+    if most is None:
+        return list(history)
     groups: list[list[Message]] = []
     for message in history:
         if message.role == "tool" and groups:
             groups[-1].append(message)
         else:
             groups.append([message])
-    surplus = len(history) - most if most is not None else 0
+    surplus = len(history) - most
     kept: list[Message] = []
     for number, group in enumerate(groups):
         if surplus > 0 and group[0].role == "assistant" and number < len(groups) - 1:
@@ -131,6 +133,8 @@ def _newest(history: Sequence[Message], most: int | None) -> list[Message]:
 def _shortened(history: Sequence[Message], config: AgentConfig) -> list[Message]:
     """Results cut in their middle, and calls that lie too far back without their texts."""
     left = config.max_old_tool_call_tokens
+    if left is None and config.max_tool_result_tokens is None:
+        return list(history)
     sent: list[Message] = []
     for message in reversed(history):
         if message.role == "tool" and config.max_tool_result_tokens is not None:
