@@ -49,7 +49,11 @@ def _messages(items: Sequence[Item]) -> list[Message]:
 
 
 def _says_something(message: Message) -> bool:
-    return bool(message.tool_calls) or any(part.text or part.data for part in message.parts)
+    return bool(message.tool_calls) or any(map(_holds_something, message.parts))
+
+
+def _holds_something(part: Part) -> bool:
+    return bool(part.text or part.data)
 
 
 def after_summary(items: Sequence[Item]) -> Sequence[Item]:

@@ -77,7 +77,7 @@ class Message:
     @property
     def text(self) -> str:
         """The text parts joined, without separators."""
-        return "".join(part.text for part in self.parts if part.type == "text")
+        return "".join([part.text for part in self.parts if part.type == "text"])
 
 
 @dataclass(frozen=True)
