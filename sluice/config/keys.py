@@ -104,13 +104,11 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
         "compaction_model": "the model that compacts",
     },
     "toolsets.*": {
-        "defer": "tools that are found by searching",
         "model": "another model after a tool",
         "toon": "compact tool results",
         "lifecycle": "supervision of the toolset",
     },
     "toolsets.mcp": {
-        "defer": "tools that are found by searching",
         "model": "another model after a tool",
         "toon": "compact tool results",
         "version": "which version to install",

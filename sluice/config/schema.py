@@ -141,7 +141,8 @@ class CommandConfig(Frozen, frozen=True):
 class ToolsetConfig(Frozen, frozen=True):
     """One built-in toolset of an agent.
 
-    `tools` is the allow-list of tool names, None for all. `instruction` replaces the built-in text, None keeps it;
+    `tools` is the allow-list of tool names, None for all. `defer` hides all tools, or the named ones, until the model
+    looks for them. `instruction` replaces the built-in text, None keeps it;
     `{ORIGINAL_INSTRUCTIONS}` in it stands for the built-in text. `options` holds the keys of this type, only those
     that were written. `line` is where the toolset stands in the agent file.
     """
@@ -152,6 +153,7 @@ class ToolsetConfig(Frozen, frozen=True):
     name: str = ""
     tools: tuple[Text, ...] | None = None
     readonly: bool = False
+    defer: bool | tuple[Text, ...] = False
     instruction: str | None = None
     options: Mapping[str, Any] = field(default_factory=nothing)
     line: int = 0

@@ -257,6 +257,7 @@ class Assembly:
         from sluice.handlers.mcp_servers import configured_server
         from sluice.handlers.team_setup import Built
         from sluice.tools import ToolsetSetup, build
+        from sluice.tools.deferred import discoverable
 
         if missing := self._missing(file):
             raise MissingCredentials(missing)
@@ -283,7 +284,10 @@ class Assembly:
                 ]
             except ToolFailure as error:
                 raise BackendError("A toolset is not usable", {"agent": name, "error": str(error)}) from error
-            agents[name] = self._agent(file, config, toolsets, overrides.get(name, ""))
+            offered, deferred = discoverable(toolsets, config.readonly)
+            agents[name] = self._agent(file, config, offered, overrides.get(name, ""))
+            if deferred is not None:
+                deferred.on_change = agents[name].list_tools
         team = Team(agents, file.default_agent.name)
         choices = selectable(file, self.environment)
         return Built(file, team, rules_of(file.permissions), user_rules(self.environment), choices)

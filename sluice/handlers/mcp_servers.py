@@ -125,7 +125,7 @@ def configured_server(config: ToolsetConfig, setup: ToolsetSetup, client: Client
     )
     made = supervised.build(config, host)
     owner.started.append(made)
-    return filtered(made, readonly=config.readonly, instruction=config.instruction)
+    return filtered(made, readonly=config.readonly, instruction=config.instruction, defer=config.defer)
 
 
 async def retire_servers(servers: Sequence[McpToolset | SupervisedToolset]) -> None:

@@ -39,15 +39,33 @@ def build(config: ToolsetConfigLike, *, setup: ToolsetSetup) -> Toolset:
     if config.type not in TYPES:
         raise UnknownToolset(f"unknown toolset type {config.type!r}; known types: {', '.join(TYPES)}")
     make: Callable[[ToolsetConfigLike, ToolsetSetup], Toolset] = import_module(f"sluice.tools.{config.type}").build
-    return filtered(make(config, setup), tools=config.tools, readonly=config.readonly, instruction=config.instruction)
+    return filtered(
+        make(config, setup),
+        tools=config.tools,
+        readonly=config.readonly,
+        instruction=config.instruction,
+        defer=config.defer,
+    )
 
 
 class FilteredToolset:
-    """A toolset of which only a part is shown; its life is that of the toolset inside."""
+    """A toolset of which only a part is shown; its life is that of the toolset inside.
+
+    Attributes:
+        defers: whether tools are hidden until they are added.
+    """
 
     def __init__(
-        self, inner: Toolset, tools: tuple[str, ...] | None, readonly: bool, instruction: str | None
+        self,
+        inner: Toolset,
+        tools: tuple[str, ...] | None,
+        readonly: bool,
+        instruction: str | None,
+        defer: bool | tuple[str, ...] = False,
     ) -> None:
+        self.defers = bool(defer)
+        self._defer = defer
+        self._added: set[str] = set()
         self._inner = inner
         self._names = None if tools is None else frozenset(tools)
         self._readonly = readonly
@@ -70,19 +88,36 @@ class FilteredToolset:
         await self._inner.start()
 
     def tools(self) -> Sequence[Tool]:
-        """The tools that pass the filters, in their order."""
-        return tuple(tool for tool in self._inner.tools() if self._passes(tool))
+        """The tools that pass the filters and are not hidden, in their order."""
+        return tuple(tool for tool in self._inner.tools() if self._passes(tool) and not self._hidden(tool))
+
+    def waiting(self) -> Sequence[Tool]:
+        """The tools that pass the filters and are hidden, in their order."""
+        return tuple(tool for tool in self._inner.tools() if self._passes(tool) and self._hidden(tool))
+
+    def add(self, name: str) -> None:
+        """Hide a tool no longer."""
+        self._added.add(name)
 
     async def stop(self) -> None:
         """Stop the toolset inside."""
         await self._inner.stop()
+
+    def _hidden(self, tool: Tool) -> bool:
+        deferred = self._defer if isinstance(self._defer, bool) else tool.name in self._defer
+        return deferred and tool.name not in self._added
 
     def _passes(self, tool: Tool) -> bool:
         return (self._names is None or tool.name in self._names) and (tool.read_only or not self._readonly)
 
 
 def filtered(
-    inner: Toolset, *, tools: tuple[str, ...] | None = None, readonly: bool = False, instruction: str | None = None
+    inner: Toolset,
+    *,
+    tools: tuple[str, ...] | None = None,
+    readonly: bool = False,
+    instruction: str | None = None,
+    defer: bool | tuple[str, ...] = False,
 ) -> FilteredToolset:
     """Show a part of any toolset.
 
@@ -91,8 +126,9 @@ def filtered(
         tools: names to keep; None keeps all.
         readonly: whether only tools with the read-only hint are kept.
         instruction: replaces the toolset's own text, which stands for `{ORIGINAL_INSTRUCTIONS}` in it; None keeps it.
+        defer: whether all tools, or which of them, are hidden until they are added.
     """
-    return FilteredToolset(inner, tools, readonly, instruction)
+    return FilteredToolset(inner, tools, readonly, instruction, defer)
 
 
 def collect(toolsets: Iterable[Toolset]) -> dict[str, Tool]:

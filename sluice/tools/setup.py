@@ -36,6 +36,11 @@ class ToolsetConfigLike(Protocol):
         ...
 
     @property
+    def defer(self) -> bool | tuple[str, ...]:
+        """Whether all tools, or which of them, are hidden until the model looks for them."""
+        ...
+
+    @property
     def instruction(self) -> str | None:
         """Text that replaces the toolset's own instruction; None keeps it."""
         ...

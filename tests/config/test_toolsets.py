@@ -48,6 +48,20 @@ def test_commands_after_a_write_are_kept_as_written() -> None:
     assert warnings(with_toolsets("{type: filesystem, post_edit: [{path: a, cmd: 'b ${file}'}]}")) == []
 
 
+@pytest.mark.parametrize(
+    ("written", "kept"), [("true", True), ("false", False), ("[shell]", ("shell",)), ("[]", ())], ids=str
+)
+def test_a_toolset_may_defer_all_of_its_tools_or_some(written: str, kept: object) -> None:
+    (found,) = toolsets(f"{{type: shell, defer: {written}}}")
+    assert found.defer == kept
+
+
+@pytest.mark.parametrize("written", ["3", "maybe", "[1]", "['']", "{a: b}"])
+def test_what_cannot_be_deferred_is_an_error(written: str) -> None:
+    found = error(with_toolsets(f"{{type: shell, defer: {written}}}"))
+    assert (found.line, found.key.startswith("agents.root.toolsets[0].defer")) == (5, True)
+
+
 def test_a_script_is_kept_as_written_but_for_its_environment() -> None:
     (found,) = toolsets("{type: script, shell: {go: {cmd: 'x ${a}', args: {a: {type: string}}, required: []}}}")
     assert {name: dict(script) for name, script in found.options["shell"].items()} == {

@@ -112,3 +112,62 @@ async def test_fetching_is_asked_for_and_reaches_what_the_operator_has_opened(tm
             assert ("# Hello" in result) is opened
             assert result.count("may not be reached from here") == (1 if opened else 2)
             assert len(web.requests) == (3 if opened else 0)
+
+
+def listed(stage: Stage, request: int) -> set[str]:
+    return set(stage.model.requests[request].tools)
+
+
+@pytest.mark.requirement("tools.registry.deferred")
+async def test_a_deferred_tool_is_found_added_and_used_in_one_turn_and_hidden_again_after_a_resume(
+    tmp_path: Path,
+) -> None:
+    toolsets = [{"type": "filesystem", "defer": ["list_directory"]}, {"type": "think", "defer": True}]
+    replies = (
+        calls(call("list_directory", path="."), call("search_tool", query="directory")),
+        calls(call("add_tool", name="list_directory")),
+        calls(call("list_directory", path=".")),
+        text("done"),
+        text("again"),
+        text("new"),
+    )
+    async with on_stage(tmp_path, *replies, agent={"toolsets": toolsets}, fs={"readTextFile": True}) as stage:
+        (stage.cwd / "a.txt").write_text("x")
+        assert (await stage.client.prompt(stage.session, "go"))["result"] == END
+        assert {"search_tool", "add_tool", "directory_tree"} <= listed(stage, 0)
+        assert not {"list_directory", "think"} & listed(stage, 0)
+        hidden, found = results(stage, 1)
+        assert "There is no tool named" in hidden and "list_directory: " in found and "directory_tree" not in found
+        assert "list_directory" not in listed(stage, 1) and "list_directory" in listed(stage, 2)
+        assert "a.txt" in stage.model.requests[3].messages[-1]["content"]
+        assert (await stage.client.prompt(stage.session, "once more"))["result"] == END
+        assert "list_directory" in listed(stage, 4) and "think" not in listed(stage, 4)
+        await stage.client.result("session/close", sessionId=stage.session)
+        await stage.client.result("session/resume", sessionId=stage.session, cwd=str(stage.cwd), mcpServers=[])
+        assert (await stage.client.prompt(stage.session, "and now"))["result"] == END
+        assert "list_directory" not in listed(stage, 5) and "search_tool" in listed(stage, 5)
+
+
+@pytest.mark.requirement("client-fs.gate.deferred-too")
+@pytest.mark.parametrize(("read", "write"), [(False, False), (True, False), (False, True), (True, True)])
+async def test_what_the_client_does_not_offer_is_not_found_or_added_either(
+    tmp_path: Path, read: bool, write: bool
+) -> None:
+    names = ("read_file", "read_multiple_files", "write_file", "edit_file")
+    look = calls(call("search_tool", query=""), *(call("add_tool", name=name) for name in names))
+    toolsets = [{"type": "filesystem", "defer": True}]
+    fs = {"readTextFile": read, "writeTextFile": write}
+    wanted = {name for name, there in zip(names, (read, read, write, read and write), strict=True) if there}
+    async with on_stage(
+        tmp_path, look, text("done"), look, text("done"), agent={"toolsets": toolsets}, fs=fs
+    ) as stage:
+        for first in (0, 2):
+            assert (await stage.client.prompt(stage.session, "go"))["result"] == END
+            assert not set(names) & listed(stage, first)
+            assert set(names) & listed(stage, first + 1) == wanted
+            found, *added = results(stage, first + 1)[-5:]
+            assert {name for name in names if f"{name}: " in found} == wanted
+            assert {name for name, said in zip(names, added, strict=True) if "can be called now" in said} == wanted
+            assert not [m for m in stage.client.log if m.get("method", "").startswith("fs/")]
+            await stage.client.result("session/close", sessionId=stage.session)
+            await stage.client.result("session/resume", sessionId=stage.session, cwd=str(stage.cwd), mcpServers=[])

@@ -18,6 +18,7 @@ class Config:
     tools: tuple[str, ...] | None = None
     readonly: bool = False
     instruction: str | None = None
+    defer: bool | tuple[str, ...] = False
     name: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
 
