@@ -21,7 +21,4 @@ AREA = area(
         "client-fs.limits.frame": "An answer that is too large fails that read only.",
         "client-fs.scope.not-authorization": "Being able to write is not being allowed to.",
     },
-    deferred={
-        "client-fs.gate.deferred-too": "tools: there is no deferred discovery yet; it comes with tools.registry.deferred",
-    },
 )
