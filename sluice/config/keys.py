@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sluice.config.schema import Lifecycle, PathEntry, Positive, PostEditCommand, RemoteMcp, ScriptCommand, Text
+from sluice.config.schema import (
+    ApiConfig,
+    Lifecycle,
+    PathEntry,
+    Positive,
+    PostEditCommand,
+    RemoteMcp,
+    ScriptCommand,
+    Text,
+)
 
 __all__ = [
     "KNOWN_NOT_BUILT",
@@ -58,11 +67,12 @@ TOOLSET_OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "blocked_domains": tuple[Text, ...],
         "allow_private_ips": bool,
     },
+    "api": {"api_config": ApiConfig},
     "script": {"shell": dict[str, ScriptCommand]},
 }
 """The toolset types that are built, and the keys that each takes besides the common ones."""
 
-TOOLSET_REQUIRED: Mapping[str, str] = {"memory": "path", "script": "shell"}
+TOOLSET_REQUIRED: Mapping[str, str] = {"api": "api_config", "memory": "path", "script": "shell"}
 """Toolset type -> the key of its own that it cannot do without."""
 
 KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
@@ -117,7 +127,6 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
     "toolsets.background_jobs": {"recall": "a job's output sent to the model when it ends"},
     "toolset types": {
         "a2a": "agents over A2A",
-        "api": "one HTTP endpoint as a tool",
         "background_agents": "agents that outlive the turn",
         "lsp": "language servers",
         "mcp_catalog": "MCP servers from a catalog",

@@ -18,6 +18,7 @@ __all__ = [
     "EXPAND",
     "AgentConfig",
     "AgentFile",
+    "ApiConfig",
     "Backoff",
     "BudgetConfig",
     "CacheConfig",
@@ -120,6 +121,23 @@ class ScriptCommand(Frozen, frozen=True):
     required: tuple[Text, ...] | None = None
     env: Mapping[str, str] = field(default_factory=nothing)
     working_dir: PathEntry | None = None
+
+
+class ApiConfig(Frozen, frozen=True):
+    """One HTTP endpoint as a tool. `${name}` in the path or the query of `endpoint` is an argument.
+
+    `args` maps a name to its JSON schema, `required` None means all of them. `instruction` is what the model is told.
+    """
+
+    HIDDEN: ClassVar[frozenset[str]] = frozenset({"headers"})
+
+    name: Text
+    endpoint: PathEntry
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = "GET"
+    args: Mapping[str, Mapping[str, Any]] = field(default_factory=nothing)
+    required: tuple[Text, ...] | None = None
+    headers: Mapping[str, str] = field(default_factory=nothing)
+    instruction: str = ""
 
 
 class RuntimeConfig(Frozen, frozen=True):

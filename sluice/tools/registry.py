@@ -24,6 +24,7 @@ TYPES = (
     "user_prompt",
     "memory",
     "fetch",
+    "api",
     "script",
 )
 """The toolset types of this room; each is a module with a `build(config, setup)`, imported when first needed."""

@@ -7,12 +7,13 @@ has just judged, so that neither a second look-up nor a redirect leads elsewhere
 from __future__ import annotations
 
 import ipaddress
+import json
 import re
 import ssl
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
 import anyio
@@ -24,7 +25,7 @@ from sluice.outbound import AddressPolicy, AddressRefused, Resolver, numeric, pr
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["MAX_BYTES", "MAX_REDIRECTS", "DomainRules", "Page", "Web"]
+__all__ = ["HEADERS", "MAX_BYTES", "MAX_REDIRECTS", "DomainRules", "Page", "Web", "body_of", "new_client", "said"]
 
 MAX_BYTES = 1_000_000
 """Bytes of one page: what is longer is cut, and the reader is told."""
@@ -157,10 +158,10 @@ class Web:
         """Ask one address ("" leaves the name to the proxy). Raises _Unreachable when nothing was sent."""
         import httpx
 
-        client = await anyio.to_thread.run_sync(partial(_client, proxy, urlsplit(url).scheme))
+        client = await anyio.to_thread.run_sync(partial(new_client, proxy, urlsplit(url).scheme))
         try:
             async with client:
-                request = client.build_request("GET", url, headers={**_HEADERS, **headers})
+                request = client.build_request("GET", url, headers={**HEADERS, **headers})
                 if address:
                     # The name stays in `Host` and in the TLS handshake.
                     request.extensions["sni_hostname"] = request.url.host
@@ -180,14 +181,14 @@ class _Unreachable(ToolFailure):
     """One address of a host does not answer; another may."""
 
 
-_HEADERS = {
+HEADERS = {
     "user-agent": "sluice",
     "accept": "text/html, text/markdown, text/plain, application/json;q=0.9, */*;q=0.1",
     "accept-encoding": "identity",  # what is compressed has no bound before it is unpacked
 }
 
 
-def _client(proxy: str | None, scheme: str) -> httpx.AsyncClient:
+def new_client(proxy: str | None, scheme: str) -> httpx.AsyncClient:
     """A client for one request; loads certificates, so not on the event loop."""
     import httpx
 
@@ -202,6 +203,22 @@ async def _read(response: httpx.Response, url: str) -> Page | str:
         return str(location)
     if response.status_code >= 300:
         raise ToolFailure(f"it answered with HTTP status {response.status_code}")
+    return Page(url, *await body_of(response, MAX_BYTES))
+
+
+async def body_of(response: httpx.Response, limit: int) -> tuple[str, str, bool]:
+    """Read an answer that is text.
+
+    Args:
+        response: an answer whose body was not read.
+        limit: how many bytes of it are read.
+
+    Returns:
+        The type without parameters, the text, and whether its end is missing.
+
+    Raises:
+        ToolFailure: it is compressed, or no text.
+    """
     if response.headers.get("content-encoding", "identity") != "identity":
         raise ToolFailure("its answer is compressed, which was not asked for")
     written = response.headers.get("content-type", "text/plain")
@@ -211,9 +228,19 @@ async def _read(response: httpx.Response, url: str) -> Page | str:
     data = bytearray()
     async for chunk in response.aiter_raw():
         data += chunk
-        if len(data) > MAX_BYTES:
+        if len(data) > limit:
             break
-    return Page(url, kind, _decoded(bytes(data[:MAX_BYTES]), written), len(data) > MAX_BYTES)
+    return kind, _decoded(bytes(data[:limit]), written), len(data) > limit
+
+
+def said(value: Any) -> str:
+    """Return an argument as text: a text as it is, anything else as JSON. Raises ToolFailure for half a character."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ToolFailure("an argument holds half of a surrogate pair, which is no text") from None
+    return text
 
 
 def _decoded(data: bytes, written: str) -> str:

@@ -49,8 +49,9 @@ def test_what_is_wrong_is_named_with_its_line(toolset: str, words: str) -> None:
 
 
 def test_what_is_not_built_is_a_warning() -> None:
-    file = load("remote: {url: u, oauth: {clientId: x}}, defer: true")
+    file = load("remote: {url: u, oauth: {clientId: x}}, toon: x, defer: true")
+    assert file.default_agent.toolsets[0].defer is True
     assert [warning.key for warning in file.warnings] == [
-        "agents.root.toolsets[0].defer",
+        "agents.root.toolsets[0].toon",
         "agents.root.toolsets[0].remote.oauth",
     ]

@@ -7,7 +7,7 @@ from tests.config.support import MINIMAL, error, read, warnings
 NEWER = "unknown key; if a newer version than 16 has it, update sluice"
 
 
-NEEDED = {"memory": ", path: m", "script": ", shell: {a: {cmd: b}}"}
+NEEDED = {"api": ", api_config: {name: n, endpoint: e}", "memory": ", path: m", "script": ", shell: {a: {cmd: b}}"}
 """What a toolset of a type must have, as the rest of a mapping."""
 
 
@@ -125,6 +125,8 @@ def test_the_types_of_the_format_are_all_known() -> None:
         ("{type: shell, env: {A: 1}}", ".env.A", "expected text, got the number 1; put it in quotes"),
         ("{type: shell, tools: [1]}", ".tools[0]", "expected text, got the number 1; put it in quotes"),
         ("{type: mcp, comand: x}", ".comand", 'unknown key; did you mean "command"?'),
+        ("{type: api}", ".api_config", "is missing"),
+        ("{type: api, api_config: {name: n}}", ".api_config.endpoint", "is missing"),
         ("{type: memory}", ".path", "is missing"),
         ("{type: script}", ".shell", "is missing"),
         ("{type: script, shell: {}}", ".shell", "is missing"),

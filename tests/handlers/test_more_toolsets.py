@@ -171,3 +171,24 @@ async def test_what_the_client_does_not_offer_is_not_found_or_added_either(
             assert not [m for m in stage.client.log if m.get("method", "").startswith("fs/")]
             await stage.client.result("session/close", sessionId=stage.session)
             await stage.client.result("session/resume", sessionId=stage.session, cwd=str(stage.cwd), mcpServers=[])
+
+
+@pytest.mark.requirement("tools.api.configured-call")
+@pytest.mark.parametrize(("method", "asked"), [("GET", 0), ("POST", 1)])
+async def test_a_configured_call_that_only_reads_asks_nobody_and_any_other_does(
+    tmp_path: Path, method: str, asked: int
+) -> None:
+    async with site({}, any_page=b"the ticket") as server:
+        config = {
+            "name": "ticket",
+            "endpoint": f"http://127.0.0.1:{server.port}/t/${{id}}",
+            "method": method,
+            "args": {"id": {"type": "string"}},
+            "headers": {"x-key": "k"},
+        }
+        batch = calls(call("ticket", id="7/8"))
+        async with on_stage(tmp_path, batch, text("done"), agent=agent(type="api", api_config=config)) as stage:
+            assert await allowed(stage, asked) == END
+            assert len(questions(stage)) == asked and results(stage) == ["the ticket"]
+            (request,) = server.requests
+            assert (request[""], request["x-key"]) == (f"{method} /t/7%2F8", "k")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from sluice.agent.ports import Tool, ToolContext, ToolResult, ToolSpec
+from sluice.config.schema import ApiConfig
 from sluice.tools import UnknownToolset, build, collect, filtered
 from sluice.tools.registry import TYPES
 from tests.tools.support import Config, context, make, setup
@@ -39,7 +40,11 @@ def tool(name: str, text: str = "", *, read_only: bool = False) -> Tool:
     return Tool(ToolSpec(name, "", {"type": "object"}), run, read_only=read_only)
 
 
-NEEDED: dict[str, dict[str, Any]] = {"memory": {"path": "m"}, "script": {"shell": {"a": {"cmd": "true"}}}}
+NEEDED: dict[str, dict[str, Any]] = {
+    "api": {"api_config": ApiConfig(name="n", endpoint="https://x/")},
+    "memory": {"path": "m"},
+    "script": {"shell": {"a": {"cmd": "true"}}},
+}
 """The options that a type cannot do without."""
 
 
