@@ -35,7 +35,6 @@ AREA = area(
         "tools.unknown.name": "An unknown tool is an error with help.",
     },
     deferred={
-        "tools.api.configured-call": "tools: the toolset type api is known but not built",
         "tools.skills.discovery": "teams: skills are not built; running one needs sub-agents",
         "tools.openapi.operations": "tools: the toolset type openapi is known but not built",
     },
