@@ -167,8 +167,11 @@ async def latency(driver: Driver, chunks: int = 400) -> Figures:
 
 
 async def together(driver: Driver, number: int) -> Figures:
-    """Turns a second with `number` new sessions at once, about 200 turns in all."""
-    each = max(4, 100 // number)
+    """Turns a second with `number` new sessions at once, at most 300 turns in all.
+
+    Few in each session, as in `turns`: the whole history is sent each time, which is another thing to measure.
+    """
+    each = min(20, 300 // number)
     sessions = [await driver.new() for _ in range(number)]
 
     async def talk(session: str) -> None:
