@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from sluice.cli.reasons import reason
 from sluice.persistence.journal import Began, Entry, Frame, JournalError, Taken, read
 
 __all__ = ["checked", "journal", "mermaid", "timeline"]
@@ -21,7 +22,8 @@ def journal(options: argparse.Namespace) -> int:
     try:
         entries = list(read(Path(options.file)))
     except (OSError, JournalError) as error:
-        print(f"sluice: {options.file}: {error}", file=sys.stderr)
+        where = "" if isinstance(error, OSError) else f"{options.file}: "
+        print(f"sluice: {where}{reason(error)}", file=sys.stderr)
         return 1
     if options.check:
         return _check(options.file, entries)

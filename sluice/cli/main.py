@@ -71,10 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if options.debug:
             raise
-        while isinstance(error, ExceptionGroup):
-            error = error.exceptions[0]
-        reason = " ".join(str(error).split()) or type(error).__name__
-        print(f"sluice: {reason}", file=sys.stderr)
+        from sluice.cli.reasons import reason
+
+        print(f"sluice: {reason(error)}", file=sys.stderr)
         return 1
 
 
@@ -235,7 +234,11 @@ def _runtime_options() -> argparse.ArgumentParser:
     group = shared.add_argument_group("runtime options")
     group.add_argument("-d", "--debug", action="store_true", help="log everything, and show tracebacks")
     group.add_argument("--log-file", metavar="PATH", help="log to this file (default: standard error)")
-    group.add_argument("--working-dir", metavar="DIR", help="work in this directory (default: the current one)")
+    group.add_argument(
+        "--working-dir",
+        metavar="DIR",
+        help="work in this directory; paths given here stay relative to the current one (default: the current one)",
+    )
     _add_store_options(group)
     group.add_argument(
         "--allow-address",

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 
+from sluice.client.errors import AgentExited
 from sluice.client.reading import members, text
 from sluice.client.wording import one_line
 from sluice.wire.peer import RemoteError
@@ -29,6 +30,9 @@ __all__ = [
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 
+OWN = "sluice: "
+"""How an error line of this program begins."""
+
 INTERRUPTED = 130
 """Exit status after an interrupt, as shells have it."""
 
@@ -48,6 +52,8 @@ def explain(error: Exception) -> str:
     Returns:
         The line, printable, with file, line and key of a broken agent file, or what to set when a key is missing.
     """
+    if isinstance(error, AgentExited) and error.stderr and error.stderr[-1].startswith(OWN):
+        return one_line(error.stderr[-1].removeprefix(OWN), 1000)  # this program's own last words, said already
     if not isinstance(error, RemoteError):
         return one_line(str(error), 1000)
     data = members(error.data)
@@ -102,7 +108,7 @@ def size() -> tuple[int, int]:
 def complain(line: str) -> None:
     """One line on stderr, in the name of this program."""
     with suppress(OSError):
-        writer(STDERR)(f"sluice: {line}\n")
+        writer(STDERR)(f"{OWN}{line}\n")
 
 
 def read_all(descriptor: int) -> bytes:

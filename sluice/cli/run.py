@@ -34,6 +34,7 @@ def run(options: argparse.Namespace) -> int:
         if not prompt.strip():
             complain("nothing to do: give a prompt, pipe one in, or run this on a terminal")
             return 2
+    _check_credential_sources(options)
     command = AgentCommand(serve_command(options), echo_stderr=options.debug)
     cwd = options.working_dir or "."
     conversation = Conversation(command, cwd, prompt, options.yes, options.plain, opening)
@@ -66,6 +67,17 @@ def serve_command(options: argparse.Namespace) -> list[str]:
     command += [f"--allow-address={network}" for network in options.allow_address or ()]
     command += ["--debug"] if options.debug else []
     return [*command, "--", options.agent_file]
+
+
+def _check_credential_sources(options: argparse.Namespace) -> None:
+    """See whether the sources can be read. The agent would say only that they cannot, as a client is not told which.
+
+    Raises:
+        EnvFileError: one cannot; its path and reason say which and why.
+    """
+    from sluice.cli.serve_acp import credentials
+
+    credentials(options)
 
 
 def _welcome(options: argparse.Namespace) -> str:

@@ -46,6 +46,8 @@ def serve_acp(options: argparse.Namespace) -> int:
 def make_assembly(options: argparse.Namespace, spans: Spans | None = None) -> Assembly:
     """What the shared flags describe; changes into the working directory when one is named.
 
+    Every path on the command line is relative to where the command was started, so they are made absolute before.
+
     `spans` makes spans of what is done, None for none.
 
     Raises:
@@ -53,6 +55,10 @@ def make_assembly(options: argparse.Namespace, spans: Spans | None = None) -> As
         OSError: the working directory cannot be entered.
     """
     agent_file = Path(options.agent_file).absolute()
+    for name in ("session_db", "data_dir", "config_dir"):
+        if (value := getattr(options, name)) is not None:
+            setattr(options, name, str(Path(value).absolute()))
+    options.env_from_file = [str(Path(name).absolute()) for name in options.env_from_file or ()]
     if options.working_dir:
         os.chdir(options.working_dir)
     return Assembly(

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from sluice.cli.serve_acp import make_assembly
+from sluice.cli.serve_acp import credentials, make_assembly
+from sluice.config.load import load
 from sluice.persistence import paths
 from sluice.wire import log, stdio
 
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 __all__ = ["serve_mcp"]
 
 FORCED_EXIT = 130
+
+MAX_KEEPALIVE = 24 * 3600.0
+"""The longest pause between two pings, in seconds."""
+
 _UNITS = {"": 1.0, "s": 1.0, "ms": 0.001, "m": 60.0, "h": 3600.0}
 _HTTP_ONLY = ("auth_token", "insecure_no_auth", "safety")
 
@@ -45,9 +50,11 @@ def serve_mcp(options: argparse.Namespace) -> int:
 
         return anyio.run(attach, transport, paths.data_dir(os.environ, options.data_dir), options.attach)
     assembly = make_assembly(options)
+    # First of all, so that a broken file is told once, in the words of every other command.
+    load(assembly.options.agent_file, credentials(options), assembly.options.flavors)
     if options.http:
         return anyio.run(_over_http, assembly, options)
-    keepalive = duration(options.mcp_keepalive or "0")
+    keepalive = duration(options.mcp_keepalive) if options.mcp_keepalive else 0.0
 
     async def over_stdio() -> None:
         from sluice.handlers.mcp_server import serve_stdio
@@ -87,7 +94,10 @@ def duration(text: str) -> float:
     found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)?", text.strip())
     if found is None:
         raise ValueError(f"{text!r} is no duration, such as 30s")
-    return float(found[1]) * _UNITS[found[2] or ""]
+    seconds = float(found[1]) * _UNITS[found[2] or ""]
+    if not 0 < seconds <= MAX_KEEPALIVE:
+        raise ValueError(f"{text!r} must be more than nothing and at most a day")
+    return seconds
 
 
 async def _server(assembly: Assembly, options: argparse.Namespace) -> AgentServer:

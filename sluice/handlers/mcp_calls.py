@@ -291,6 +291,6 @@ async def _opened(store: Store, wanted: AgentCall, session: str) -> tuple[Sessio
 
 def _text(error: RpcError) -> str:
     data = error.data if isinstance(error.data, dict) else {}
-    where = ":".join(str(data[key]) for key in ("file", "line", "key") if data.get(key) is not None)
-    parts = [str(error), where, str(data.get("error", ""))]
+    place = ":".join(str(data[key]) for key in ("file", "line") if data.get(key))
+    parts = [str(error), place, str(data.get("key") or ""), str(data.get("error", ""))]
     return ": ".join(part for part in parts if part)

@@ -22,17 +22,17 @@ FLAGS = ("--otel", "--debug", "--log-file", "--working-dir", "--env-from-file", 
 
 @pytest.mark.requirement("cli.serve-acp.runtime-flags")
 async def test_every_runtime_flag_does_what_help_says(tmp_path: Path) -> None:
-    place = {name: tmp_path / name for name in ("start", "work", "data", "config", "project")}
+    place = {name: tmp_path / name for name in ("start", "elsewhere/work", "data", "config", "project")}
     for directory in place.values():
-        directory.mkdir()
+        directory.mkdir(parents=True)
     (tmp_path / "keys.env").write_text("GATE_KEY=from-the-file\n")
     (place["config"] / "settings.yaml").write_text(yaml.safe_dump({"permissions": {"deny": ["shell"]}}))
     async with ModelServer([calls(call("shell", cmd="touch ran")), text("end")]) as server:
         model = {"provider": "openai", "model": "m", "base_url": server.base_url, "token_key": "GATE_KEY"}
         agent_on(place["start"], "", agent={"code_mode_tools": True}, models={"m": model})
         options = [
-            *("--otel", "--debug", "--log-file=log.txt", f"--working-dir={place['work']}"),
-            *("--env-from-file=../keys.env", "--data-dir=../data", f"--config-dir={place['config']}"),
+            *("--otel", "--debug", "--log-file=log.txt", f"--working-dir={place['elsewhere/work']}"),
+            *("--env-from-file=../keys.env", "--data-dir=../data", "--config-dir=../config"),
         ]
         command = [sys.executable, "-m", "sluice", "serve", "acp", "agent.yaml", *options]
         environment = {"PATH": os.environ["PATH"], "PYTHONPATH": os.getcwd(), "OTEL_TRACES_EXPORTER": "none"}
@@ -48,7 +48,7 @@ async def test_every_runtime_flag_does_what_help_says(tmp_path: Path) -> None:
                 prompt = [{"type": "text", "text": "go"}, broken]
                 done = await client.result("session/prompt", sessionId=session, prompt=prompt)
                 assert done["stopReason"] == "end_turn"
-                assert os.readlink(f"/proc/{process.pid}/cwd") == str(place["work"])
+                assert os.readlink(f"/proc/{process.pid}/cwd") == str(place["elsewhere/work"])
                 await transport.send_eof()
             with anyio.fail_after(BOUND):
                 assert await process.wait() == 0

@@ -76,7 +76,9 @@ def from_hub(url: str, target: Path, size: int, progress: Progress) -> None:
             with target.open("ab" if resumed else "wb") as out:
                 _copy(response.iter_raw(), out, begin if resumed else 0, (size, progress))
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise SourceFailed(" ".join(str(error).split()) or type(error).__name__) from None
+        # The number of an operating system's error says nothing to a person.
+        said = re.sub(r"\[Errno -?\d+\] ", "", " ".join(str(error).split()))
+        raise SourceFailed(said or type(error).__name__) from None
 
 
 def from_path(path: Path, target: Path, size: int, progress: Progress) -> None:
