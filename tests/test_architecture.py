@@ -20,7 +20,15 @@ ROOMS: dict[str, set[str]] = {
     "config": set(),
     "agent": {"machines", "config", "persistence.records"},
     "models": {"agent.ports", "agent.events", "config", "outbound", "persistence.records"},
-    "tools": {"agent.ports", "agent.events", "agent.bounds", "config", "outbound", "persistence.records"},
+    "tools": {
+        "agent.ports",
+        "agent.events",
+        "agent.bounds",
+        "config",
+        "outbound",
+        "persistence.records",
+        "persistence.shared_file",
+    },
     "mcp": {
         "agent.ports",
         "agent.events",

@@ -7,19 +7,15 @@ Source: requirement config-file.agents.cache.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import logging
-import os
-import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
+
+from sluice.persistence.shared_file import locked, replace
 
 __all__ = ["FileAnswers", "MemoryAnswers"]
 
@@ -82,10 +78,11 @@ class FileAnswers:
     def _put(self, key: str, answer: str) -> None:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            with _locked(self._path.with_name(f"{self._path.name}.lock")):
+            with locked(self._path, LOCK_WAIT):
                 answers = _load(self._path)
                 _add(answers, key, answer)
-                _replace(self._path, json.dumps({"format": _FORMAT, "answers": answers}, ensure_ascii=False))
+                text = json.dumps({"format": _FORMAT, "answers": answers}, ensure_ascii=False)
+                replace(self._path, text.encode(errors="replace"))
         except (OSError, ValueError) as error:
             self._tell(error)
 
@@ -124,36 +121,3 @@ def _load(path: Path) -> dict[str, str]:
     if not isinstance(answers, dict) or not all(isinstance(answer, str) for answer in answers.values()):
         raise ValueError("it holds something else")
     return answers
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write beside the file, then put it in the file's place: a reader sees the old one or the new one."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
-            file.write(text)
-        Path(name).replace(path)
-    except BaseException:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock file. Runs in a worker thread, so waiting stops nobody else.
-
-    Raises:
-        OSError: another process has it for too long.
-    """
-    deadline = time.monotonic() + LOCK_WAIT
-    with path.open("a") as file:
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    raise OSError("another process keeps it locked") from None
-                time.sleep(0.02)
-        yield

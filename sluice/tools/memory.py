@@ -6,13 +6,8 @@ sessions and processes may share it. A file that holds something else is an erro
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -23,6 +18,7 @@ from uuid import uuid4
 import anyio.to_thread
 
 from sluice.agent.ports import Tool, ToolContext, ToolFailure, ToolResult, ToolSpec
+from sluice.persistence.shared_file import locked, replace
 from sluice.tools.paths import absolute
 from sluice.tools.setup import ToolsetConfigLike, ToolsetSetup, text
 
@@ -152,14 +148,14 @@ def _usable(path: Path, work: Callable[[], _T]) -> _T:
 
 def _changed(path: Path, change: Callable[[Notes], str]) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(path.with_name(f"{path.name}.lock")):
+    with locked(path, LOCK_WAIT):
         notes = _load(path)
         said = change(notes)
         content = {"format": _FORMAT, "memories": [asdict(note) for note in notes.values()]}
         data = json.dumps(content, ensure_ascii=False, indent=1).encode()
         if len(data) > MAX_FILE:
             raise ToolFailure(f"the memory is full ({MAX_FILE} bytes); delete what is no longer needed")
-        _replace(path, data)
+        replace(path, data)
     return said
 
 
@@ -178,38 +174,6 @@ def _load(path: Path) -> Notes:
     if not isinstance(value, dict) or value.get("format") != _FORMAT:
         raise ValueError("it holds something else")
     return {note.id: note for note in (_Memory(**written) for written in value["memories"])}
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Write beside the file, then put it in the file's place: a reader sees the old one or the new one."""
-    target = path.resolve()  # a link stays a link
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(target)
-    except BaseException:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock file; blocks, so not on the event loop. Raises OSError when another has it for too long."""
-    deadline = time.monotonic() + LOCK_WAIT
-    with path.open("a") as file:
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    raise OSError("another process keeps it locked") from None
-                time.sleep(0.02)
-        yield
 
 
 def _note(arguments: Mapping[str, Any]) -> str:
