@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from sluice.persistence.records import Item, Usage
 
-__all__ = ["Books", "usage_text", "usages"]
+__all__ = ["Books", "together", "usage_text", "usages"]
 
 
 @dataclass(slots=True)
@@ -55,12 +55,25 @@ class Books:
         self.children[session_id] = cost
 
 
+def together(one: Usage, other: Usage) -> Usage:
+    """Two calls as one: everything added; the cost is None only when neither has a price."""
+    cost = None if one.cost is None and other.cost is None else (one.cost or 0.0) + (other.cost or 0.0)
+    return Usage(
+        input_tokens=one.input_tokens + other.input_tokens,
+        output_tokens=one.output_tokens + other.output_tokens,
+        cached_input_tokens=one.cached_input_tokens + other.cached_input_tokens,
+        reasoning_tokens=one.reasoning_tokens + other.reasoning_tokens,
+        cost=cost,
+    )
+
+
 def usages(items: Iterable[Item]) -> Iterator[Usage]:
-    """What each stored call has used: answers and summaries."""
+    """What each stored call has used: answers, and in `Item.usage` summaries and calls that had no answer."""
     for item in items:
-        used = item.usage if item.usage is not None else item.message.usage if item.message is not None else None
-        if used is not None:
-            yield used
+        if item.usage is not None:
+            yield item.usage
+        if item.message is not None and item.message.usage is not None:
+            yield item.message.usage
 
 
 def usage_text(books: Books) -> str:

@@ -36,7 +36,7 @@ from sluice.agent.ports import (
 from sluice.agent.repetition import Repetition
 from sluice.agent.spending import Spending
 from sluice.machines import Transition
-from sluice.persistence.records import Item, Message, Part
+from sluice.persistence.records import Item, Message, Part, Usage
 
 __all__ = ["Ports", "Run"]
 
@@ -203,8 +203,8 @@ class Run:
             response = await self.attempts.complete(request)
         # No await until the calls stand: from here on the whole reply is stored, not its parts.
         asked, message = self.attempts.model, self.attempts.message(response, agent.name)
-        self.attempts = None
-        await talk.add(Item(kind="message", message=message))
+        wasted, self.attempts = self._write_off(self.attempts), None
+        await talk.add(Item(kind="message", message=message, usage=wasted))
         self.calls = [
             Call(record, agent.tools.get(record.name), talk.cwd, self.ports.note) for record in message.tool_calls
         ]
@@ -348,11 +348,20 @@ class Run:
         items = [Item(kind="message", message=_result(call)) for call in self.calls if not call.stored]
         for call in self.calls:
             call.stored = True
-        if self.attempts is not None and (partial := self.attempts.partial(self.conversation.team.agent.name)):
-            items.insert(0, Item(kind="message", message=partial))
+        if self.attempts is not None:
+            partial, wasted = self.attempts.partial(self.conversation.team.agent.name), self._write_off(self.attempts)
+            if partial is not None or wasted is not None:
+                items.insert(0, Item(kind="message" if partial else "termination", message=partial, usage=wasted))
         self.attempts = None
         if items:
             await self.conversation.add(*items)
+
+    def _write_off(self, attempts: Attempts) -> Usage | None:
+        """Put what calls without an answer have used into the books, without telling anybody."""
+        if attempts.wasted is not None:
+            self.conversation.books.charge(attempts.wasted)
+            self.conversation.budgets.charge(self.conversation.team.agent.name, attempts.wasted)
+        return attempts.wasted
 
     async def _remember(self, failure: Failure) -> None:
         """Keep what a failed turn had said so far, then the error, so that a load shows both. What a budget stopped

@@ -57,13 +57,16 @@ class ToolSpec:
 class ModelRequest:
     """One model call: the whole prompt. `messages` is a valid history (each tool call has exactly one result).
 
-    `max_output_tokens` bounds this one answer, below what the configuration allows; None leaves it at that.
+    `max_output_tokens` bounds this one answer, below what the configuration allows; None leaves it at that. `spent`
+    is called at most once, when the call ends without an answer, cancelled or failed, after the provider has said
+    what it used: that is paid for all the same (usage-cost.drain.keeps-counting).
     """
 
     messages: Sequence[Message]
     tools: Sequence[ToolSpec] = ()
     structured_output: Mapping[str, Any] | None = None
     max_output_tokens: int | None = None
+    spent: Callable[[Usage], None] = field(default=lambda usage: None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

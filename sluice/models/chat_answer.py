@@ -187,6 +187,11 @@ class Answer:
         """Whether the server said `[DONE]`."""
 
     @property
+    def usage(self) -> Usage | None:
+        """What the server has said so far that the call has used, None when it has not."""
+        return self._usage
+
+    @property
     def complete(self) -> bool:
         """Whether the server has said how the answer ended; what follows is accounting only."""
         return self.done or bool(self._finish)

@@ -91,8 +91,13 @@ class OpenAIChat:
         body = msgspec.json.encode(request_body(self._resolved, request, names))
         client = await self._open()
         answer = Answer(names)
-        await self._exchange(client, body, answer, on_delta)
-        response = answer.response()
+        try:
+            await self._exchange(client, body, answer, on_delta)
+            response = answer.response()
+        except BaseException:
+            if (used := priced(answer.usage, prices(self._resolved))) is not None:
+                request.spent(used)
+            raise
         return replace(response, usage=priced(response.usage, prices(self._resolved)))
 
     async def aclose(self) -> None:

@@ -86,6 +86,7 @@ class Item:
 
     `kind` is message (`message` set), error (`text`, `code`), sub_session (`session_id`), termination (`text`) or
     summary (`text`, `first_kept` = position of the first item kept verbatim, None when nothing is kept).
+    `usage` is what a summary has used, or calls that came to no answer; an answer's own is that of its message.
     `position` is given by the store, from 0 upwards without reuse; -1 for an item not stored yet.
     """
 
