@@ -23,6 +23,5 @@ AREA = area(
     },
     deferred={
         "usage-cost.background.no-unsolicited": "background agents: there are none yet",
-        "usage-cost.drain.keeps-counting": "models: a cancelled call closes its stream before a provider reports its use",
     },
 )
