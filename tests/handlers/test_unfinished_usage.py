@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sluice.agent import attempts
-from tests.support.model_server import Close, ModelServer, Raw, Reply, Stall, Text, Usage, text
+from tests.support.model_server import Close, ModelServer, Raw, Reply, Stall, Step, Text, Usage, text
 from tests.support.setup import agent_on
 from tests.support.wire import Client, serving
 
@@ -32,13 +32,13 @@ async def test_a_call_without_an_answer_counts_and_nobody_is_told_of_it(
 ) -> None:
     monkeypatch.setattr(attempts, "backoff", lambda attempt: 0.0)
     spent = Usage(1000, 7)
-    unfinished = {
+    unfinished: dict[str, list[Step]] = {
         "cancelled": [spent, Text("half"), Stall()],
         "failed": [spent, Text("half"), BROKEN],
         "failed without a word": [spent, BROKEN],
         "tried again": [spent, Close()],
-    }[ending]
-    replies = [text("1", usage=Usage(500, 1)), Reply(unfinished), text("2", usage=Usage(2000, 1))]
+    }
+    replies = [text("1", usage=Usage(500, 1)), Reply(unfinished[ending]), text("2", usage=Usage(2000, 1))]
     async with ModelServer(replies) as model:
         path = agent_on(tmp_path, model.base_url, models={"m": {**SIZED, "base_url": model.base_url}})
         async with serving(path, tmp_path / "s.db") as server:
