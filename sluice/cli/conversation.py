@@ -293,7 +293,7 @@ class Conversation:
             try:
                 with single_keys(STDIN):
                     self._question.question(request, {key: _KEYS[key][1] for key in _KEYS if key in offered})
-                    key = await read_key(STDIN, offered) or "n"
+                    key = await read_key(STDIN, offered, refusals="n") or "n"
                 said = f"{key}: {_KEYS[key][1]}"
             finally:
                 self._question.answer(said)

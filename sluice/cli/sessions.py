@@ -37,6 +37,8 @@ def list_sessions(options: argparse.Namespace) -> int:
                 if options.limit is not None and len(found) >= options.limit:
                     break
                 found.append(record)
+    elif options.session_db:
+        output.complain(f"there is no session store at {path} yet")
     if options.json:
         print(json.dumps([{**to_dict(each), "created": when(each.created_at)} for each in found], indent=2))
     elif not sys.stdout.isatty():

@@ -13,8 +13,14 @@ import anyio
 
 __all__ = ["read_key", "single_keys", "unechoed"]
 
-_END = "\x04"
+QUIET = 0.5
+"""Seconds without a key after one that answers nothing, until keys count again."""
+
+_END = b"\x04"
 """Ctrl-D, which a terminal in single-key mode delivers as a character."""
+
+_BURST = 4096
+"""Bytes taken at once."""
 
 
 @contextmanager
@@ -56,21 +62,36 @@ def unechoed(descriptor: int) -> Iterator[None]:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
 
-async def read_key(descriptor: int, keys: Collection[str]) -> str | None:
-    """Wait for one of some keys, within `single_keys`; other keys are ignored.
+async def read_key(descriptor: int, keys: Collection[str], refusals: Collection[str] = ()) -> str | None:
+    """Wait for one of some keys, within `single_keys`.
+
+    A key answers only when it comes alone and after a pause: an arrow key arrives as an escape character and letters,
+    over a slow line one by one, and who types or pastes a word has not pressed the key that is one of its letters.
+    Neither may approve anything. To refuse, any such letter will do.
 
     Args:
         descriptor: the terminal.
         keys: the keys that answer, in lower case.
+        refusals: those of them that answer in any company.
 
     Returns:
         The key in lower case, or None when the user ended the input.
     """
+    alone = True
     while True:
-        await anyio.wait_readable(descriptor)
-        data = os.read(descriptor, 1)
-        key = data.decode("ascii", "ignore").lower()
-        if not data or key == _END:
+        data = b""
+        with anyio.move_on_after(None if alone else QUIET) as pause:
+            await anyio.wait_readable(descriptor)
+            data = os.read(descriptor, _BURST)
+        if pause.cancelled_caught:
+            alone = True
+            continue
+        if data in (b"", _END):
             return None
-        if key in keys and key:
-            return key
+        typed = data.decode("ascii", "ignore").lower()
+        if alone and len(data) == 1 and typed in keys:
+            return typed
+        for key in typed:
+            if key in refusals and key in keys:
+                return key
+        alone = False

@@ -59,6 +59,12 @@ UNREAD_ANSWERS_BYTES = 64 * 1024 * 1024
 Updates stop at the outbox's own bound long before. This is for a peer that keeps asking and never reads the answers.
 """
 
+MAX_IN_FLIGHT = 4096
+"""Requests of the other side that may wait for their answers at once; a further one is refused.
+
+No client has so many. Without a bound, one that asks faster than it can be answered would fill the memory.
+"""
+
 _INTERNAL_ERROR = "Internal error"
 
 
@@ -196,6 +202,10 @@ class Peer:
     def _take_request(self, message: Request, router: Router) -> None:
         if message.key in self._live:
             self._send_error(message.id, InvalidRequest("A request with this id is still in flight."))
+            return
+        if len(self._live) >= MAX_IN_FLIGHT:
+            # Refused and not left unread: behind it may be the cancel or the answer that lets the others end.
+            self._send_error(message.id, BackendError("Too many requests are in flight.", {"limit": MAX_IN_FLIGHT}))
             return
         request = self._live[message.key] = IncomingRequest(self, message)
         try:

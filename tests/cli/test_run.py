@@ -49,7 +49,12 @@ def prompts(script: Script) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("key", "option"), [("y", "yes"), ("a", "always"), ("n", "no"), ("\x04", "no"), ("xqN", "no")]
+    ("key", "option"),
+    [
+        *(("y", "yes"), ("a", "always"), ("n", "no"), ("\x04", "no"), ("xqN", "no")),
+        # An arrow or a word holds letters that would approve; nobody has pressed them.
+        *(("\x1b[An", "no"), ("\x1bOAn", "no"), ("\x1b[200~yes\x1b[201~n", "no"), ("maybe not", "no")),
+    ],
 )
 def test_a_permission_is_answered_with_one_key(tmp_path: Path, key: str, option: str) -> None:
     question = ask("p")

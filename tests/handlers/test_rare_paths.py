@@ -18,6 +18,7 @@ import pytest
 from sluice.config.environment import Environment
 from sluice.handlers import connection as connection_module
 from sluice.persistence.connection import Reader, Writer
+from sluice.wire import peer as peer_module
 from tests.support.model_server import Reply, Stall, Text
 from tests.support.setup import agent_on, on_stage, scripted_agent
 from tests.support.wire import BOUND, Client, Server, serving
@@ -286,3 +287,23 @@ async def test_a_close_overtakes_a_turn_that_is_draining(tmp_path: Path, queued:
             assert (await client.answer(second["id"]))["result"] == {"stopReason": "cancelled"}
         assert (await client.answer(close["id"]))["result"] == {}
         assert taken(stage.server, "turn", "close", "queued" if queued else "draining", "closing")
+
+
+async def test_a_client_that_asks_without_end_is_refused_beyond_a_bound_and_the_rest_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peer_module, "MAX_IN_FLIGHT", 5)
+    async with serving(scripted_agent(tmp_path, {"text": "x"}), tmp_path / "s.db") as server:
+        client = server.client
+        await client.initialize()
+        store = await server.connection.assembly.store()
+        first = client.request("session/list")
+        async with held(store._reader, client, first):
+            more = [client.request("session/list") for _ in range(7)]
+            await client.write(*more)
+            for message in more[4:]:
+                error = (await client.answer(message["id"]))["error"]
+                assert (error["code"], error["data"]["limit"]) == (-32603, 5)
+        for message in (first, *more[:4]):
+            assert (await client.answer(message["id"]))["result"]["sessions"] == []
+        assert (await client.result("session/list"))["sessions"] == []
