@@ -7,6 +7,11 @@ from sluice.config.values import Frozen
 __all__ = ["ConfigError", "ConfigWarning"]
 
 
+def _one_line(text: str) -> str:
+    """Names are the file's and may hold anything; what is no printable character is shown as an escape."""
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+
+
 class ConfigError(Exception):
     """The agent file cannot be used. The text is one line that says where, what, and where it can what to do.
 
@@ -19,7 +24,7 @@ class ConfigError(Exception):
 
     def __init__(self, file: str, line: int | None, key: str, message: str) -> None:
         place = file if line is None else f"{file}:{line}"
-        super().__init__(f"{place}: {key}: {message}" if key else f"{place}: {message}")
+        super().__init__(_one_line(f"{place}: {key}: {message}" if key else f"{place}: {message}"))
         self.file = file
         self.line = line
         self.key = key
@@ -35,4 +40,4 @@ class ConfigWarning(Frozen, frozen=True):
 
     def __str__(self) -> str:
         """The warning as a line for a log, without the file's name."""
-        return f"line {self.line}: {self.key}: {self.message}"
+        return _one_line(f"line {self.line}: {self.key}: {self.message}")

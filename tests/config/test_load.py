@@ -419,6 +419,14 @@ def test_any_text_loads_or_is_a_config_error(text: str) -> None:
         loads(text, Path("f.yaml"), {})
 
 
+@pytest.mark.parametrize("key", ["flavors", "commands", "agents", "models", "providers", "toolsets", "budgets"])
+def test_a_name_with_a_line_break_or_an_escape_is_told_in_one_line(key: str) -> None:
+    document = {"agents": {"root": {"model": "x/y"}}, key: {"a\n\x1b[2Jb": False}}
+    with pytest.raises(ConfigError) as caught:
+        loads(yaml.safe_dump(document), Path("f.yaml"), {})
+    assert str(caught.value).isprintable() and r"a\n\x1b[2Jb" in str(caught.value)
+
+
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=6), VALUES, VALUES)
 def test_any_yaml_value_anywhere_loads_or_is_a_config_error(
