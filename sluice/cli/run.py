@@ -10,6 +10,7 @@ import logging
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -18,6 +19,9 @@ from sluice.cli.opening import Opening
 from sluice.cli.output import INTERRUPTED, STDIN, STDOUT, complain, explain, read_all
 from sluice.client.process import AgentCommand
 from sluice.client.wording import one_line
+
+if TYPE_CHECKING:
+    from sluice.config.environment import Environment
 
 __all__ = ["INTERRUPTED", "Conversation", "converse", "explain", "run", "serve_command"]
 
@@ -34,11 +38,14 @@ def run(options: argparse.Namespace) -> int:
         if not prompt.strip():
             complain("nothing to do: give a prompt, pipe one in, or run this on a terminal")
             return 2
-    _check_credential_sources(options)
+    from sluice.cli.serve_acp import credentials
+
+    # Read here as well, because the agent would say only that they cannot be read: a client is not told which.
+    environment = credentials(options)
     command = AgentCommand(serve_command(options), echo_stderr=options.debug)
     cwd = options.working_dir or "."
     conversation = Conversation(command, cwd, prompt, options.yes, options.plain, opening)
-    conversation.welcome = _welcome(options) if prompt is None else ""
+    conversation.welcome = _welcome(options, environment) if prompt is None else ""
     return converse(conversation, debug=options.debug)
 
 
@@ -69,29 +76,14 @@ def serve_command(options: argparse.Namespace) -> list[str]:
     return [*command, "--", options.agent_file]
 
 
-def _check_credential_sources(options: argparse.Namespace) -> None:
-    """See whether the sources can be read. The agent would say only that they cannot, as a client is not told which.
-
-    Raises:
-        EnvFileError: one cannot; its path and reason say which and why.
-    """
-    from sluice.cli.serve_acp import credentials
-
-    credentials(options)
-
-
-def _welcome(options: argparse.Namespace) -> str:
+def _welcome(options: argparse.Namespace, environment: Environment) -> str:
     """The default agent's welcome message, which no model sees. A broken file is the agent's to complain about."""
-    from sluice.config.environment import EnvFileError, Environment
     from sluice.config.errors import ConfigError
     from sluice.config.load import load
-    from sluice.persistence import paths
 
-    env_files = [Path(name) for name in options.env_from_file or ()]
     try:
-        environment = Environment.read(os.environ, env_files, paths.config_dir(os.environ, options.config_dir))
         file = load(Path(options.agent_file), environment, options.flavor or ())
-    except (ConfigError, EnvFileError):
+    except ConfigError:
         return ""
     lines = file.default_agent.welcome_message.strip().splitlines()
     return "\n".join(one_line(line, 1000) for line in lines)

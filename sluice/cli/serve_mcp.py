@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from sluice.cli.serve_acp import credentials, make_assembly
+from sluice.cli.serve_acp import make_assembly
 from sluice.config.load import load
 from sluice.persistence import paths
 from sluice.wire import log, stdio
@@ -51,7 +51,7 @@ def serve_mcp(options: argparse.Namespace) -> int:
         return anyio.run(attach, transport, paths.data_dir(os.environ, options.data_dir), options.attach)
     assembly = make_assembly(options)
     # First of all, so that a broken file is told once, in the words of every other command.
-    load(assembly.options.agent_file, credentials(options), assembly.options.flavors)
+    load(assembly.options.agent_file, assembly.environment, assembly.options.flavors)
     if options.http:
         return anyio.run(_over_http, assembly, options)
     keepalive = duration(options.mcp_keepalive) if options.mcp_keepalive else 0.0
