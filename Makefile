@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PROGRAM := $(VENV)/.program
 STAMP := $(VENV)/.installed
 DEMO_PROMPT ?=
 
@@ -14,7 +15,7 @@ DEMO_PROMPT ?=
 # A small model on this machine answers, fetched when it is not there (34 + 491 MB); where it cannot be had within five
 # minutes (SLUICE_DEMO_SECONDS), a script answers. It says which.
 
-demo: $(STAMP)
+demo: $(PROGRAM)
 	@$(BIN)/python examples/demo.py $(if $(DEMO_PROMPT),"$(DEMO_PROMPT)")
 
 test: $(STAMP)
@@ -61,14 +62,18 @@ search: $(STAMP)
 crash: $(STAMP)
 	$(BIN)/python -m tests.crash.runs 200
 
-# --- the environment
+# --- the environment: the program, which is all that the demo needs, and then what working on it needs
 
-$(STAMP): pyproject.toml
+$(PROGRAM): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Sluice needs Python 3.11 or newer; set PYTHON=/path/to/python3" >&2; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "Python's venv module is missing. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	$(BIN)/python -m compileall -q sluice
+	@touch $(PROGRAM)
+
+$(STAMP): $(PROGRAM)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $(STAMP)
 
 clean:

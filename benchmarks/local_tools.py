@@ -24,7 +24,8 @@ import anyio
 from sluice import models
 from sluice.agent.ports import Delta, ModelRequest, ToolSpec
 from sluice.client.agent import connect
-from sluice.client.connection import ClientHandlers
+from sluice.client.connection import ClientHandlers, ClientOptions
+from sluice.client.files import LocalFiles
 from sluice.client.permissions import PermissionRequest, choose_option
 from sluice.client.process import AgentCommand
 from sluice.client.session import SessionUpdate
@@ -158,7 +159,11 @@ async def tasks(reference: str, models_dir: str) -> None:
         )
         done = 0
         heard = Heard()
-        async with connect(command, ClientHandlers(on_update=heard, on_permission=_allow)) as client:
+        # As an editor has them: without a client's files the agent is not offered read_file and write_file at all.
+        files = LocalFiles([Path(base)])
+        handlers = ClientHandlers(on_update=heard, on_permission=_allow, requests=files.requests())
+        options = ClientOptions(capabilities={"fs": files.capabilities(), "terminal": False})
+        async with connect(command, handlers, options) as client:
             await client.initialize()
             for number, task in enumerate(TASKS):
                 directory = Path(base, f"project{number}")
