@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -106,13 +107,27 @@ def test_the_three_tasks_are_there_and_the_schema_of_the_tool_is_what_the_progra
 
 def test_the_registry_entry_keeps_the_registrys_rules() -> None:
     """The rules of its guide for contributors: required fields, id, version, pinned package, the folder's name."""
-    assert ENTRY.keys() >= {"id", "name", "version", "description", "distribution"}
+    needed, optional = (
+        {"id", "name", "version", "description", "distribution"},
+        {"repository", "website", "authors", "license", "license_url", "icon"},
+    )
+    assert needed <= ENTRY.keys() <= needed | optional
+    assert all(isinstance(ENTRY[name], str) and ENTRY[name] for name in needed - {"distribution"})
     assert ENTRY["id"] == "sluice" and re.fullmatch(r"[a-z][a-z0-9-]*", ENTRY["id"])
     assert ENTRY["version"] == __version__ and re.fullmatch(r"\d+\.\d+\.\d+", ENTRY["version"])
+    assert ENTRY["distribution"].keys() == {"uvx"}
     uvx = ENTRY["distribution"]["uvx"]
-    assert uvx.keys() <= {"package", "cmd", "args", "env"}
+    assert {"package"} <= uvx.keys() <= {"package", "args", "env"}, "its schema takes nothing else, no command either"
     assert uvx["package"] == f"sluice-acp=={__version__}"
-    start([uvx["cmd"], *uvx["args"]])
+    start(["sluice", *uvx["args"]])
+
+
+def test_the_package_has_a_command_of_its_own_name_for_uvx() -> None:
+    """The registry's clients run `uvx PACKAGE ARGS`, and that starts the command which is named like the package."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    package = ENTRY["distribution"]["uvx"]["package"].partition("==")[0]
+    assert project["name"] == package
+    assert project["scripts"][package] == project["scripts"]["sluice"]
 
 
 def test_the_icon_of_the_entry_is_a_small_square_in_the_colour_of_the_text() -> None:
@@ -134,7 +149,7 @@ def test_what_the_registry_starts_answers_initialize_with_a_way_to_authenticate(
         "method": "initialize",
         "params": {"protocolVersion": 1, "clientCapabilities": {"terminal": True}},
     }
-    command = [uvx["cmd"], *uvx["args"]]
+    command = ["sluice", *uvx["args"]]
     done = subprocess.run(
         command, input=json.dumps(ask).encode() + b"\n", env={**bare, "HOME": bare["SLUICE_DATA_DIR"]},
         cwd=ROOT, capture_output=True, timeout=BOUND,
