@@ -9,16 +9,14 @@ from __future__ import annotations
 import logging
 import random
 import uuid
-from dataclasses import replace
 
 import anyio
 
-from sluice.agent.books import together
 from sluice.agent.events import Sink, TextDelta, ThoughtDelta, Warned
 from sluice.agent.lineup import Fallback, in_turn
 from sluice.agent.outcome import TurnFailure
 from sluice.agent.ports import Delta, Model, ModelError, ModelRequest, ModelResponse
-from sluice.persistence.records import Message, Part, ToolCallRecord, Usage
+from sluice.persistence.records import Message, Part, ToolCallRecord
 
 __all__ = ["Attempts", "backoff", "new_id"]
 
@@ -64,12 +62,9 @@ class Attempts:
         self.message_id = new_id()
         self.text: list[str] = []
         self.thought: list[str] = []
-        self.wasted: Usage | None = None
-        """What the calls that came to nothing have used, None when no provider has said."""
 
     async def complete(self, request: ModelRequest) -> ModelResponse:
         """The first successful response. Raises TurnFailure when every model failed for good."""
-        request = replace(request, spent=self._waste)
         failed: ModelError | None = None
         order = self.fallback.order(self._first)
         for position, model in enumerate(order):
@@ -107,9 +102,6 @@ class Attempts:
                     raise
                 wait = backoff(attempt) if error.retry_after is None else min(error.retry_after, LONGEST_WAIT)
                 await anyio.sleep(wait)
-
-    def _waste(self, usage: Usage) -> None:
-        self.wasted = usage if self.wasted is None else together(self.wasted, usage)
 
     async def _show(self, delta: Delta) -> None:
         if not delta.text:

@@ -55,8 +55,10 @@ class Books:
         self.children[session_id] = cost
 
 
-def together(one: Usage, other: Usage) -> Usage:
-    """Two calls as one: everything added; the cost is None only when neither has a price."""
+def together(one: Usage | None, other: Usage | None) -> Usage | None:
+    """Two calls as one: everything added; the cost is None only when neither has a price. None is no call."""
+    if one is None or other is None:
+        return other if one is None else one
     cost = None if one.cost is None and other.cost is None else (one.cost or 0.0) + (other.cost or 0.0)
     return Usage(
         input_tokens=one.input_tokens + other.input_tokens,
@@ -67,13 +69,13 @@ def together(one: Usage, other: Usage) -> Usage:
     )
 
 
-def usages(items: Iterable[Item]) -> Iterator[Usage]:
-    """What each stored call has used: answers, and in `Item.usage` summaries and calls that had no answer."""
+def usages(items: Iterable[Item]) -> Iterator[tuple[str, Usage]]:
+    """Whose each stored call was and what it has used: answers, and in `Item.usage` calls that had none."""
     for item in items:
         if item.usage is not None:
-            yield item.usage
+            yield item.agent, item.usage
         if item.message is not None and item.message.usage is not None:
-            yield item.message.usage
+            yield item.message.agent, item.message.usage
 
 
 def usage_text(books: Books) -> str:

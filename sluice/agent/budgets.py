@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from sluice.agent.books import usages
 from sluice.config.schema import AgentFile, BudgetConfig
 from sluice.persistence.records import Item, Usage
 
@@ -86,12 +87,8 @@ class Budgets:
 
     def restore(self, items: Iterable[Item]) -> None:
         """Count what was stored."""
-        for item in items:
-            message = item.message
-            if item.usage is not None:
-                self.charge("", item.usage)
-            elif message is not None and message.usage is not None:
-                self.charge(message.agent, message.usage)
+        for agent, usage in usages(items):
+            self.charge(agent, usage)
         for pot in self.pots:
             pot.unpriced = False
 

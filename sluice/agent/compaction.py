@@ -156,17 +156,17 @@ async def _summarise(talk: Conversation, cut: _Cut, limit: int | None, instructi
     request = ModelRequest(
         messages=[text_message("system", _SYSTEM), text_message("user", f"{text}\n\n---\n\n{_ASK}{wish}")],
         max_output_tokens=room,
+        spent=talk.spent,
     )
     model = agent.compaction_model or agent.model
     fallback = agent.fallback if agent.compaction_model is None else None
     response = await Attempts(model, _nowhere, fallback).complete(request)
     if response.usage is not None:
-        talk.books.charge(response.usage)
-        talk.budgets.charge(agent.name, response.usage)
+        talk.spent(response.usage)
     summary = response.text.strip()[: round(room * CHARACTERS_PER_TOKEN)]
     if not summary or response.finish_reason == "refusal":
         raise TurnFailure("compaction_failed", "the model wrote no summary")
-    return Item(kind="summary", text=summary, first_kept=cut.first_kept, usage=response.usage)
+    return Item(kind="summary", text=summary, first_kept=cut.first_kept)
 
 
 async def _nowhere(event: Event) -> None:

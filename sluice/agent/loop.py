@@ -36,7 +36,7 @@ from sluice.agent.ports import (
 from sluice.agent.repetition import Repetition
 from sluice.agent.spending import Spending
 from sluice.machines import Transition
-from sluice.persistence.records import Item, Message, Part, Usage
+from sluice.persistence.records import Item, Message, Part
 
 __all__ = ["Ports", "Run"]
 
@@ -197,14 +197,15 @@ class Run:
     async def _one_answer(self) -> ModelResponse:
         talk, agent = self.conversation, self.conversation.team.agent
         tools = [tool.spec for tool in agent.tools.values()]
-        request = ModelRequest(await prompt.messages(talk), tools, response_form(agent.config.structured_output))
+        form = response_form(agent.config.structured_output)
+        request = ModelRequest(await prompt.messages(talk), tools, form, spent=talk.spent)
         self.attempts = Attempts(agent.model, self.ports.sink, agent.fallback)
         with self.ports.span(f"chat {agent.model.ref}"):
             response = await self.attempts.complete(request)
         # No await until the calls stand: from here on the whole reply is stored, not its parts.
         asked, message = self.attempts.model, self.attempts.message(response, agent.name)
-        wasted, self.attempts = self._write_off(self.attempts), None
-        await talk.add(Item(kind="message", message=message, usage=wasted))
+        self.attempts = None
+        await talk.add(Item(kind="message", message=message))
         self.calls = [
             Call(record, agent.tools.get(record.name), talk.cwd, self.ports.note) for record in message.tool_calls
         ]
@@ -349,19 +350,13 @@ class Run:
         for call in self.calls:
             call.stored = True
         if self.attempts is not None:
-            partial, wasted = self.attempts.partial(self.conversation.team.agent.name), self._write_off(self.attempts)
-            if partial is not None or wasted is not None:
-                items.insert(0, Item(kind="message" if partial else "termination", message=partial, usage=wasted))
+            partial = self.attempts.partial(self.conversation.team.agent.name)
+            if partial is not None:
+                items.insert(0, Item(kind="message", message=partial))
         self.attempts = None
         if items:
             await self.conversation.add(*items)
-
-    def _write_off(self, attempts: Attempts) -> Usage | None:
-        """Put what calls without an answer have used into the books, without telling anybody."""
-        if attempts.wasted is not None:
-            self.conversation.books.charge(attempts.wasted)
-            self.conversation.budgets.charge(self.conversation.team.agent.name, attempts.wasted)
-        return attempts.wasted
+        await self.conversation.file()
 
     async def _remember(self, failure: Failure) -> None:
         """Keep what a failed turn had said so far, then the error, so that a load shows both. What a budget stopped

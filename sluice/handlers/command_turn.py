@@ -56,12 +56,13 @@ async def compact(live: Incarnation, way: Way, instructions: str) -> Outcome:
 
 
 async def keep_books(live: Incarnation) -> None:
-    """Store what the session's context holds and what its root has cost.
+    """Store what was spent without an item, what the session's context holds, and what its root has cost.
 
     When that fails the outcome stands: the books live on, and the next turn stores them.
     """
     books = live.talk.books
     try:
+        await live.talk.file()
         await live.keep(context_tokens=books.context_tokens, cost=books.own_cost)
     except StoreError as error:
         log.error("store: %s", error.text)

@@ -224,7 +224,7 @@ class Calls:
             books=Books(
                 record.context_tokens,
                 record.cost,
-                tokens=sum(u.input_tokens + u.output_tokens for u in usages(stored.items)),
+                tokens=sum(u.input_tokens + u.output_tokens for _agent, u in usages(stored.items)),
             ),
             title=TITLE,
         )

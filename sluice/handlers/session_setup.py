@@ -278,7 +278,7 @@ def open_conversation(live: Incarnation, store: Store, stored: Stored, built: Bu
             record.cost,
             built.team.agent.model.context_size,
             dict(stored.children),
-            sum(used.input_tokens + used.output_tokens for used in usages(stored.items)),
+            sum(used.input_tokens + used.output_tokens for _agent, used in usages(stored.items)),
         ),
         budgets=pots_of(built.file),
         title=record.title,

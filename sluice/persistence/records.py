@@ -86,7 +86,8 @@ class Item:
 
     `kind` is message (`message` set), error (`text`, `code`), sub_session (`session_id`), termination (`text`) or
     summary (`text`, `first_kept` = position of the first item kept verbatim, None when nothing is kept).
-    `usage` is what a summary has used, or calls that came to no answer; an answer's own is that of its message.
+    `usage` is what calls that came to no answer, or to this summary, have used since the item before, `agent` whose
+    calls they were ("" in older files); an answer's own use is that of its message.
     `position` is given by the store, from 0 upwards without reuse; -1 for an item not stored yet.
     """
 
@@ -97,6 +98,7 @@ class Item:
     session_id: str = ""
     first_kept: int | None = None
     usage: Usage | None = None
+    agent: str = ""
     position: int = -1
 
 
