@@ -8,18 +8,19 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
+from anyio.abc import TaskStatus
 
 from sluice.cli.serve_acp import make_assembly
-from sluice.config.load import load
 from sluice.persistence import paths
 from sluice.wire import log, stdio
 
 if TYPE_CHECKING:
+    from sluice.config.schema import AgentConfig, AgentFile
     from sluice.handlers.assembly import Assembly
     from sluice.handlers.mcp_server import AgentServer
 
@@ -50,17 +51,18 @@ def serve_mcp(options: argparse.Namespace) -> int:
 
         return anyio.run(attach, transport, paths.data_dir(os.environ, options.data_dir), options.attach)
     assembly = make_assembly(options)
-    # First of all, so that a broken file is told once, in the words of every other command.
-    load(assembly.options.agent_file, assembly.environment, assembly.options.flavors)
+    # First of all, so that a broken file is told in the words of every other command.
+    file = assembly.read()
     if options.http:
-        return anyio.run(_over_http, assembly, options)
+        return anyio.run(_over_http, assembly, options, file)
     keepalive = duration(options.mcp_keepalive) if options.mcp_keepalive else 0.0
 
     async def over_stdio() -> None:
         from sluice.handlers.mcp_server import serve_stdio
 
         assert transport is not None, "claimed above"
-        await serve_stdio(await _server(assembly, options), transport, keepalive)
+        server, _agents = _server(assembly, options, file)
+        await serve_stdio(server, transport, keepalive)
 
     return anyio.run(_until_signalled, assembly, over_stdio)
 
@@ -100,45 +102,46 @@ def duration(text: str) -> float:
     return seconds
 
 
-async def _server(assembly: Assembly, options: argparse.Namespace) -> AgentServer:
-    """The server, after it has been seen that there is something to serve. Raises CallFailed otherwise."""
+def _server(
+    assembly: Assembly, options: argparse.Namespace, file: AgentFile
+) -> tuple[AgentServer, Mapping[str, AgentConfig]]:
+    """The server and the agents it begins with, by the names of their tools. Raises CallFailed for none."""
     from sluice.handlers.mcp_calls import Calls
     from sluice.handlers.mcp_server import AgentServer, Exposed
 
     calls = Calls(assembly, safety=options.safety, local=not options.http)
-    server = AgentServer(calls, Exposed(options.agent, options.tool_name))
-    await server.agents()
-    return server
+    exposed = Exposed(options.agent, options.tool_name)
+    return AgentServer(calls, exposed), exposed.of(file)
 
 
-async def _over_http(assembly: Assembly, options: argparse.Namespace) -> int:
+async def _over_http(assembly: Assembly, options: argparse.Namespace, file: AgentFile) -> int:
     from sluice.handlers.mcp_calls import safety_of
     from sluice.handlers.mcp_http import Door, listen_on, serve_http
 
-    server = await _server(assembly, options)
+    server, agents = _server(assembly, options, file)
     door = Door(options.auth_token, options.insecure_no_auth)
     try:
         listener, host = listen_on(options.listen, door)
     except (OSError, ValueError) as error:
         print(f"sluice serve mcp: {error}", file=sys.stderr)
         return 2 if isinstance(error, ValueError) else 1
-    file = await assembly.load()
-    for name, agent in (await server.agents()).items():
+    for name, agent in agents.items():
         mode, source = safety_of(file, agent, options.safety, local=False)
         print(f"tool {name}: safety {mode} ({source})", file=sys.stderr)
-    print(f"MCP server on http://{host}:{listener.getsockname()[1]}/mcp", file=sys.stderr, flush=True)
 
     async def serve() -> None:
+        print(f"MCP server on http://{host}:{listener.getsockname()[1]}/mcp", file=sys.stderr, flush=True)
         await serve_http(server, listener, host, door)
 
     return await _until_signalled(assembly, serve)
 
 
 async def _until_signalled(assembly: Assembly, serve: Callable[[], Awaitable[None]]) -> int:
-    """The first signal ends like end of input, a second one waits for nothing."""
+    """The first signal ends like end of input, a second one waits for nothing; from before `serve` says anything."""
 
-    async def watch(scope: anyio.CancelScope) -> None:
+    async def watch(scope: anyio.CancelScope, *, task_status: TaskStatus[None]) -> None:
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as received:
+            task_status.started()
             async for _ in received:
                 if scope.cancel_called:
                     os._exit(FORCED_EXIT)
@@ -147,7 +150,7 @@ async def _until_signalled(assembly: Assembly, serve: Callable[[], Awaitable[Non
     try:
         async with anyio.create_task_group() as tasks:
             with anyio.CancelScope() as scope:
-                tasks.start_soon(watch, scope)
+                await tasks.start(watch, scope)
                 await serve()
             await assembly.aclose()
             tasks.cancel_scope.cancel()

@@ -154,15 +154,25 @@ class Assembly:
     def _read(self) -> AgentFile:
         from sluice.config.environment import EnvFileError
         from sluice.config.errors import ConfigError
-        from sluice.config.load import load
 
         try:
-            file = load(self.options.agent_file, self.environment, self.options.flavors)
+            return self.read()
         except ConfigError as error:
             raise unusable("The agent file is not usable", error) from error
         except EnvFileError as error:
             log.error("credential sources: %s", error)
             raise BackendError("The credential sources could not be read") from error
+
+    def read(self) -> AgentFile:
+        """The same for a command that tells a person what is wrong; blocks. Each warning is logged once.
+
+        Raises:
+            ConfigError: the file is broken.
+            EnvFileError: a credential source cannot be read.
+        """
+        from sluice.config.load import load
+
+        file = load(self.options.agent_file, self.environment, self.options.flavors)
         for warning in file.warnings:
             if (text := str(warning)) not in self._warned:
                 self._warned.add(text)

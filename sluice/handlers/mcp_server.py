@@ -26,7 +26,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 
 from sluice import __version__
-from sluice.config.schema import AgentConfig
+from sluice.config.schema import AgentConfig, AgentFile
 from sluice.handlers.mcp_calls import NO_ANSWER, AgentCall, CallFailed, Calls
 from sluice.wire.errors import RpcError
 from sluice.wire.lines import LineSplitter, Oversized
@@ -72,6 +72,19 @@ class Exposed:
     agent: str | None = None
     tool_name: str | None = None
 
+    def of(self, file: AgentFile) -> dict[str, AgentConfig]:
+        """Tool name -> agent. Raises CallFailed when the file has no such agent, or several under one name."""
+        found = dict(file.agents)
+        if self.agent is not None:
+            if self.agent not in found:
+                raise CallFailed(f"There is no agent {self.agent!r} in the agent file.")
+            found = {self.agent: found[self.agent]}
+        if self.tool_name is None:
+            return found
+        if len(found) != 1:
+            raise CallFailed("A tool name can be given when exactly one agent is exposed.")
+        return {self.tool_name: next(iter(found.values()))}
+
 
 class AgentServer(Server[Any]):
     """An MCP server whose tools are agents. The agent file is read again for each request."""
@@ -101,23 +114,10 @@ class AgentServer(Server[Any]):
         """Take the level: nothing is logged to clients at any."""
         return types.EmptyResult()
 
-    async def agents(self) -> dict[str, AgentConfig]:
-        """Tool name -> agent, as the file is now. Raises CallFailed for a broken file or an agent that is gone."""
-        found = dict((await self._calls.file()).agents)
-        if self._exposed.agent is not None:
-            if self._exposed.agent not in found:
-                raise CallFailed(f"There is no agent {self._exposed.agent!r} in the agent file.")
-            found = {self._exposed.agent: found[self._exposed.agent]}
-        if self._exposed.tool_name is None:
-            return found
-        if len(found) != 1:
-            raise CallFailed("A tool name can be given when exactly one agent is exposed.")
-        return {self._exposed.tool_name: next(iter(found.values()))}
-
     async def _now(self, ctx: Any) -> dict[str, AgentConfig]:
         """The agents now; who listens is told when the list is another one than before."""
         try:
-            found = await self.agents()
+            found = self._exposed.of(await self._calls.file())
         except CallFailed as failed:
             raise MCPError(types.INTERNAL_ERROR, str(failed)) from failed
         before, self._known = self._known, list(found)

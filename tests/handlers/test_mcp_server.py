@@ -330,6 +330,34 @@ async def test_flags_that_do_not_go_together_are_usage_errors(tmp_path: Path) ->
         assert run.returncode == 2 and run.stderr.startswith(b"sluice serve mcp: ") and run.stdout == b"", flags
 
 
+COUNTED = """
+import atexit, sys
+from sluice.cli.main import main
+from sluice.config import load
+real, times = load.loads, []
+load.loads = lambda *given: times.append(1) or real(*given)
+atexit.register(lambda: print(f"read {len(times)} times", file=sys.stderr))
+sys.exit(main(sys.argv[1:]))
+"""
+"""The command line, which says at its end how often the agent file was parsed."""
+
+
+@pytest.mark.parametrize("flags", [(), ("--http", "--listen", "127.0.0.1:0")], ids=["stdio", "http"])
+async def test_the_agent_file_is_read_once_before_the_first_request(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    """Naively it is read for the message about a broken file, for the tools, and for the safety modes."""
+    arguments = command(scripted_agent(tmp_path, {"text": "x"}), *flags)[3:]
+    counted = [sys.executable, "-c", COUNTED, *arguments]
+    async with await anyio.open_process(counted, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
+        assert process.stderr is not None
+        errors = BufferedByteReceiveStream(process.stderr)
+        with anyio.fail_after(30):
+            if flags:
+                await errors.receive_until(b"/mcp\n", 4096)
+                process.send_signal(signal.SIGTERM)
+            assert await errors.receive_until(b" times", 4096) == b"read 1"
+            assert await process.wait() == 0
+
+
 async def test_an_agent_with_a_configured_server_uses_it_and_leaves_nothing_behind(tmp_path: Path) -> None:
     odd = str(Path(__file__).parent.parent / "mcp" / "server_odd.py")
     pids = tmp_path / "pids"
