@@ -129,6 +129,7 @@ class Attempts:
             tool_calls=calls,
             finish_reason=response.finish_reason,
             usage=response.usage,
+            carried=response.carried,
         )
 
     def partial(self, agent: str) -> Message | None:

@@ -65,6 +65,7 @@ def together(one: Usage | None, other: Usage | None) -> Usage | None:
         output_tokens=one.output_tokens + other.output_tokens,
         cached_input_tokens=one.cached_input_tokens + other.cached_input_tokens,
         reasoning_tokens=one.reasoning_tokens + other.reasoning_tokens,
+        cached_write_tokens=one.cached_write_tokens + other.cached_write_tokens,
         cost=cost,
     )
 

@@ -58,8 +58,7 @@ class ModelRequest:
     """One model call: the whole prompt. `messages` is a valid history (each tool call has exactly one result).
 
     `max_output_tokens` bounds this one answer, below what the configuration allows; None leaves it at that. `spent`
-    is called at most once, when the call ends without an answer, cancelled or failed, after the provider has said
-    what it used: that is paid for all the same (usage-cost.drain.keeps-counting).
+    is called at most once, with what the provider says a call has used that came to no answer: that is paid for too.
     """
 
     messages: Sequence[Message]
@@ -81,8 +80,9 @@ class Delta:
 class ModelResponse:
     """What one model call ended with.
 
-    `tool_calls` carry the provider's ids; the loop replaces them by its own. `finish_reason` is stop, length,
-    refusal or tool_calls. `usage` is None when the provider reported none. `model` is what the provider says it ran.
+    `tool_calls` carry the provider's ids; the loop replaces them by its own. `finish_reason` is stop, length, refusal
+    or tool_calls. `usage` is None when the provider reported none. `model` is what it says it ran.
+    `carried` is that of the message that the answer becomes.
     """
 
     text: str
@@ -91,6 +91,7 @@ class ModelResponse:
     finish_reason: str = "stop"
     usage: Usage | None = None
     model: str = ""
+    carried: str = ""
 
 
 class ModelError(Exception):
@@ -212,9 +213,8 @@ class Tool:
     """A tool that can be called.
 
     `read_only`, `destructive`, `idempotent` and `open_world` are the hints of MCP's tool annotations (None = not
-    said). `title` is for people.
-    `subject` names the argument that says best what a call is about (path, cmd), for titles; "" for none.
-    `run` may raise ToolFailure; any other exception is reported as a failed call with a fixed text.
+    said). `title` is for people. `subject` names the argument that says best what a call is about (path, cmd), for
+    titles; "" for none. `run` may raise ToolFailure; any other exception is a failed call with a fixed text.
     `preview` says what a call would change in a file, without changing anything, for the person who is asked; None
     for a tool that cannot. It may raise ToolFailure.
     """
@@ -391,7 +391,7 @@ class Elicitation(Protocol):
 
         Args:
             question: what to ask.
-            owner: the call it is asked for. None when there is not exactly one; then the question is declined.
+            owner: the call it is for. None when there is not exactly one; then the question is declined.
         """
         ...
 

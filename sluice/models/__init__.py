@@ -24,9 +24,10 @@ def build(resolved: ResolvedModel, *, directory: str | Path = "", engines: Engin
         ConfigError: the script of a scripted model cannot be read.
     """
     if resolved.api == "openai_chatcompletions":
-        from sluice.models.openai_chat import OpenAIChat
+        from sluice.models.openai_chat import API
+        from sluice.models.remote import Remote
 
-        return OpenAIChat(resolved)
+        return Remote(API, resolved)
     if resolved.api == "scripted":
         from sluice.models.scripted import Scripted
 

@@ -13,12 +13,17 @@ __all__ = ["Item", "Message", "Part", "SessionRecord", "ToolCallRecord", "Usage"
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens of one model call. Counts are tokens; `cost` is USD, None when the call has no price."""
+    """Tokens of one model call. Counts are tokens; `cost` is USD, None when the call has no price.
+
+    `cached_input_tokens` were read from the provider's cache and `cached_write_tokens` written to it; both are part
+    of `input_tokens`. `reasoning_tokens` are part of `output_tokens`.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_input_tokens: int = 0
     reasoning_tokens: int = 0
+    cached_write_tokens: int = 0
     cost: float | None = None
 
 
@@ -57,7 +62,9 @@ class Message:
 
     `role` is user, assistant, tool or system. `id` is the logical id that survives storage (never shown: display
     ids are derived from it). For role tool, `tool_call_id`, `tool_name` and `status` (completed or failed) say which
-    call is answered and how. `implicit` messages are for the model and never replayed to a client.
+    call is answered and how. `implicit` messages are for the model and never replayed to a client. `carried` is what
+    the provider gave to be handed back unchanged with this answer, such as its signed thoughts: a text that only the
+    model client reads; "" for nothing.
     """
 
     role: str
@@ -73,6 +80,7 @@ class Message:
     finish_reason: str = ""
     usage: Usage | None = None
     implicit: bool = False
+    carried: str = field(default="", repr=False)
 
     @property
     def text(self) -> str:

@@ -12,8 +12,8 @@ from sluice.agent.ports import ModelRequest
 from sluice.config.providers import NOT_BUILT, PROVIDERS
 from sluice.config.schema import Cost
 from sluice.models import catalogue
-from sluice.models.chat_history import request_body
 from sluice.models.names import WireNames
+from sluice.models.openai_chat_history import request_body
 from sluice.models.settings import prices, window
 from sluice.models.thinking import thinking_options
 from tests.models.helpers import Resolved

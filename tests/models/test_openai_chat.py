@@ -12,7 +12,8 @@ import pytest
 from sluice.agent.ports import Delta, Model, ModelError, ModelRequest
 from sluice.config.schema import Cost
 from sluice.models import build
-from sluice.models.openai_chat import IDLE_TIMEOUT, OpenAIChat
+from sluice.models.openai_chat import API
+from sluice.models.remote import IDLE_TIMEOUT, Remote
 from sluice.persistence.records import Message, Part
 from tests.models.helpers import KEY, Heard, Resolved, ask, asked, assistant, result, user
 from tests.support import model_server as ms
@@ -189,7 +190,7 @@ async def test_an_answer_that_breaks_off_may_be_tried_again(steps: list[Any]) ->
 async def test_a_silent_stream_counts_as_broken() -> None:
     async with ModelServer([Reply([ms.Text("a"), ms.Stall()])]) as server:
         assert IDLE_TIMEOUT == 300
-        model = OpenAIChat(Resolved(server.base_url), idle_timeout=0.05)
+        model = Remote(API, Resolved(server.base_url), idle_timeout=0.05)
         error = await failed(model)
         await server.wait_for_abort()
         await model.aclose()

@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 
 from sluice.agent.ports import Delta, ModelError, ModelResponse
 from sluice.models import build
-from sluice.models.chat_endpoint import target
-from sluice.models.openai_chat import OpenAIChat
+from sluice.models.endpoint import target
+from sluice.models.openai_chat import API
+from sluice.models.remote import Remote
 from tests.models.helpers import KEY, Heard, Options, Resolved, ask, asked, cut
 from tests.support import model_server as ms
 from tests.support.model_server import ModelServer, Reply
@@ -80,7 +81,7 @@ async def raw_server(*answers: Sequence[bytes], stays_open: bool = False) -> Asy
 
 async def heard_from(pieces: Sequence[bytes], **more: Any) -> tuple[ModelResponse, Heard]:
     async with raw_server(pieces, **more) as url:
-        model = OpenAIChat(Resolved(url))
+        model = Remote(API, Resolved(url))
         heard = Heard()
         with anyio.fail_after(20):
             response = await ask(model, "hi", heard=heard)
@@ -155,7 +156,7 @@ async def test_a_stream_without_finish_reason_but_with_done_is_an_answer() -> No
 
 async def failure_of(pieces: Sequence[bytes]) -> ModelError:
     async with raw_server(pieces) as url:
-        model = OpenAIChat(Resolved(url))
+        model = Remote(API, Resolved(url))
         with anyio.fail_after(20), pytest.raises(ModelError) as caught:
             await ask(model, "hi")
         await model.aclose()
@@ -268,11 +269,11 @@ def test_a_key_that_cannot_be_sent_is_an_error_that_does_not_show_it(key: str) -
     ],
 )
 def test_the_address_of_the_call(base_url: str, url: str) -> None:
-    assert target(Resolved(base_url)).url == url
+    assert target(API, Resolved(base_url)).url == url
 
 
 def test_a_login_in_the_address_becomes_a_header_and_is_a_secret() -> None:
-    made = target(Resolved("http://me:pa%40ss@h/v1", key=None))
+    made = target(API, Resolved("http://me:pa%40ss@h/v1", key=None))
     assert made.headers["authorization"] == "Basic " + base64.b64encode(b"me:pa@ss").decode()
     assert "pa@ss" in made.endpoint.secrets
     assert "pa@ss" not in repr(made)

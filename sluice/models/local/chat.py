@@ -11,7 +11,8 @@ from sluice.config.schema import Capabilities
 from sluice.config.values import replace
 from sluice.models.local.engines import Address, Engines, Spec
 from sluice.models.local.prompt import CALL_BIAS, CALL_MARK, prepared
-from sluice.models.openai_chat import OnDelta, OpenAIChat
+from sluice.models.openai_chat import API
+from sluice.models.remote import OnDelta, Remote
 from sluice.models.settings import ModelOptions, ResolvedModel, context_size
 
 __all__ = ["CONTEXT", "MAX_CONTEXT", "LocalChat"]
@@ -53,7 +54,7 @@ class LocalChat:
         spec = Spec(resolved.weights, self.context_size)
         self._engine = (engines or cast(Engines, self._own)).engine(spec)
         self._address: Address | None = None
-        self._chats: tuple[OpenAIChat, ...] = ()
+        self._chats: tuple[Remote, ...] = ()
 
     @property
     def ref(self) -> str:
@@ -90,14 +91,14 @@ class LocalChat:
         if self._own is not None:
             await self._own.aclose()
 
-    async def _connected(self) -> tuple[OpenAIChat, ...]:
+    async def _connected(self) -> tuple[Remote, ...]:
         """The clients of the engine as it runs now: one for the first step of a turn, one for the further ones."""
         address = await self._engine.address()
         if not self._chats or address != self._address:
             for chat in self._chats:
                 await chat.aclose()
             bias = CALL_BIAS.get(self._resolved.model, 0.0)
-            self._chats = tuple(OpenAIChat(self._served(address, extra)) for extra in (_biased(bias), {}))
+            self._chats = tuple(Remote(API, self._served(address, extra)) for extra in (_biased(bias), {}))
             self._address = address
         return self._chats
 

@@ -13,15 +13,16 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from typing import Any
-from uuid import uuid4
 
 import msgspec
 
 from sluice.agent.ports import Delta, ModelError, ModelResponse
+from sluice.models.apis import StreamError
 from sluice.models.names import WireNames
+from sluice.models.reading import Call, broken_off, count, decoded, records
 from sluice.persistence.records import ToolCallRecord, Usage
 
-__all__ = ["Answer", "StreamError", "read_usage"]
+__all__ = ["Answer", "read_usage"]
 
 
 class _Piece(msgspec.Struct, gc=False):
@@ -71,35 +72,12 @@ _BROKEN_OFF = frozenset({"error", "abort", "network_error", "insufficient_system
 """Finish reasons by which servers say that they failed half-way; the same request may well succeed."""
 
 
-class StreamError(Exception):
-    """The server reported an error inside its answer.
-
-    Attributes:
-        error: what stood under `error`: an object or a text.
-    """
-
-    def __init__(self, error: Any) -> None:
-        super().__init__("error inside the answer")
-        self.error = error
-
-
-class _Call:
-    """One tool call while its pieces arrive."""
-
-    __slots__ = ("arguments", "id", "name")
-
-    def __init__(self) -> None:
-        self.id = ""
-        self.name = ""
-        self.arguments: list[str] = []
-
-
 class _Calls:
     """The tool calls of one answer, in the order in which they began."""
 
     def __init__(self) -> None:
-        self._calls: list[_Call] = []
-        self._by_index: dict[int, _Call] = {}
+        self._calls: list[Call] = []
+        self._by_index: dict[int, Call] = {}
 
     def __bool__(self) -> bool:
         return bool(self._calls)
@@ -116,7 +94,7 @@ class _Calls:
             touched.add(id(call))
             self._extend(call, piece.get("id"), function)
 
-    def _call_for(self, piece: dict[str, Any], function: dict[str, Any], touched: set[int]) -> _Call:
+    def _call_for(self, piece: dict[str, Any], function: dict[str, Any], touched: set[int]) -> Call:
         index, given = piece.get("index"), piece.get("id")
         name = function.get("name")
         if isinstance(index, int):
@@ -134,13 +112,13 @@ class _Calls:
             return self._begin()
         return last
 
-    def _begin(self) -> _Call:
-        call = _Call()
+    def _begin(self) -> Call:
+        call = Call()
         self._calls.append(call)
         return call
 
     @staticmethod
-    def _extend(call: _Call, given: Any, function: dict[str, Any]) -> None:
+    def _extend(call: Call, given: Any, function: dict[str, Any]) -> None:
         if given and not call.id:
             call.id = str(given)
         name = function.get("name")
@@ -155,20 +133,8 @@ class _Calls:
             call.arguments.append(json.dumps(arguments, ensure_ascii=False))
 
     def records(self, names: WireNames, *, cut: bool) -> tuple[ToolCallRecord, ...]:
-        """The finished calls. `cut` says that the answer hit its length limit, so half a call may stand at its end.
-
-        A call without arguments has `{}`; a call that was cut in the middle of its arguments is left out, since
-        running it would do something nobody asked for.
-        """
-        records = []
-        for call in self._calls:
-            arguments = "".join(call.arguments).strip()
-            if cut and not _is_object(arguments):
-                continue
-            if call.name:
-                name = names.ours(call.name)
-                records.append(ToolCallRecord(call.id or f"call_{uuid4().hex}", name, arguments or "{}"))
-        return tuple(records)
+        """The finished calls, see `reading.records`."""
+        return records(self._calls, names, cut=cut)
 
 
 class Answer:
@@ -214,10 +180,7 @@ class Answer:
         if data == b"[DONE]":
             self.done = True
             return ()
-        try:
-            chunk = _DECODER.decode(data)
-        except msgspec.DecodeError:
-            chunk = _decode_leniently(data)
+        chunk = decoded(_DECODER, data)
         if chunk.error or chunk.object == "error":
             raise StreamError(chunk.error or {"message": chunk.message, "code": chunk.code})
         if chunk.usage is not None:
@@ -260,7 +223,7 @@ class Answer:
             ModelError: the stream ended before the answer did, or the server says that it failed half-way.
         """
         if not self.complete or (not self._finish and not (self._text or self._calls)):
-            raise ModelError("model_error", "the model's answer broke off before its end", retryable=True)
+            raise broken_off()
         if self._finish in _BROKEN_OFF:
             raise ModelError("model_error", "the model server gave up in the middle of its answer", retryable=True)
         reason = "refusal" if self._refused else _FINISH.get(self._finish.lower(), "stop")
@@ -283,17 +246,12 @@ def read_usage(usage: Any) -> Usage | None:
     if not isinstance(usage, dict):
         return None
     return Usage(
-        input_tokens=_count(usage, "prompt_tokens"),
-        output_tokens=_count(usage, "completion_tokens"),
-        cached_input_tokens=_count(usage.get("prompt_tokens_details"), "cached_tokens")
-        or _count(usage, "prompt_cache_hit_tokens"),
-        reasoning_tokens=_count(usage.get("completion_tokens_details"), "reasoning_tokens"),
+        input_tokens=count(usage, "prompt_tokens"),
+        output_tokens=count(usage, "completion_tokens"),
+        cached_input_tokens=count(usage.get("prompt_tokens_details"), "cached_tokens")
+        or count(usage, "prompt_cache_hit_tokens"),
+        reasoning_tokens=count(usage.get("completion_tokens_details"), "reasoning_tokens"),
     )
-
-
-def _count(holder: Any, key: str) -> int:
-    value = holder.get(key) if isinstance(holder, dict) else None
-    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else 0
 
 
 def _text_of(content: Any) -> str:
@@ -304,35 +262,3 @@ def _text_of(content: Any) -> str:
         return ""
     parts = (part.get("text") for part in content if isinstance(part, dict))
     return "".join(part for part in parts if isinstance(part, str))
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except ValueError:
-        return False
-
-
-def _decode_leniently(data: bytes) -> _Chunk:
-    """Decode what the strict decoder refuses but a person would accept: broken characters become U+FFFD.
-
-    Servers that cut a stream by tokens can split an emoji into two lone surrogates, each in a chunk of its own.
-
-    Raises:
-        msgspec.DecodeError: it is no JSON object of a chat completion either way.
-    """
-    try:
-        value = json.loads(data.decode("utf-8", "replace"))
-    except ValueError as error:
-        raise msgspec.DecodeError("not JSON") from error
-    return msgspec.convert(_whole_characters(value), _Chunk)
-
-
-def _whole_characters(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    if isinstance(value, list):
-        return [_whole_characters(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _whole_characters(item) for key, item in value.items()}
-    return value

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.agent.ports import ModelRequest, ToolSpec
-from sluice.models.chat_history import request_body, to_chat
 from sluice.models.names import WireNames
+from sluice.models.openai_chat_history import request_body, to_chat
 from sluice.persistence.records import Message, Part, ToolCallRecord
 from tests.models.helpers import Options, Resolved, asked, assistant, made, result, user
 from tests.support.chat_rules import check_request

@@ -1,4 +1,4 @@
-"""Where a chat-completions call goes, and with which headers; checked before anything is sent.
+"""Where a call goes, and with which headers; checked before anything is sent.
 
 No part of the address that can hold a secret (user, password) stays in it: the HTTP library logs addresses.
 """
@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from sluice.agent.ports import ModelError
-from sluice.models.chat_errors import Endpoint
+from sluice.models.apis import Api
+from sluice.models.errors import Endpoint
 from sluice.models.settings import ResolvedModel, key_name
 
 __all__ = ["Target", "target"]
 
-_PATH = "/chat/completions"
 _PORTS = {"http": 80, "https": 443}
 _SHORTEST_HEADER_SECRET = 8
 """Characters; shorter header values are switches and version numbers, and masking them would garble messages."""
@@ -31,17 +31,15 @@ class Target:
     endpoint: Endpoint = field(repr=False)
 
 
-def target(resolved: ResolvedModel) -> Target:
+def target(api: Api, resolved: ResolvedModel) -> Target:
     """Work out address and headers of a model.
 
     Raises:
         ModelError: the base address is missing or is none, or the key or a header cannot be sent.
     """
     parts, place = _address(resolved)
-    path = parts.path.rstrip("/")
-    path = path if path.endswith(_PATH) else path + _PATH
     host = parts.netloc.rpartition("@")[2]
-    headers = _headers(resolved, parts)
+    headers = _headers(api, resolved, parts)
     secrets = [resolved.key or "", unquote(parts.password or ""), parts.password or ""]
     secrets += [value for value in _configured(resolved).values() if len(value) >= _SHORTEST_HEADER_SECRET]
     endpoint = Endpoint(
@@ -49,10 +47,11 @@ def target(resolved: ResolvedModel) -> Target:
         model=resolved.model,
         provider=resolved.provider,
         key_name=key_name(resolved),
-        has_key="authorization" in headers,
+        has_key=bool({api.key_header, "authorization"} & headers.keys()),
         secrets=tuple(secrets),
     )
-    return Target(parts._replace(netloc=host, path=path, fragment="").geturl(), headers, endpoint)
+    url = api.place(parts, resolved.model)._replace(netloc=host, fragment="").geturl()
+    return Target(url, headers, endpoint)
 
 
 def _address(resolved: ResolvedModel) -> tuple[SplitResult, str]:
@@ -68,22 +67,24 @@ def _address(resolved: ResolvedModel) -> tuple[SplitResult, str]:
     return parts, f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _headers(resolved: ResolvedModel, parts: SplitResult) -> dict[str, str]:
+def _headers(api: Api, resolved: ResolvedModel, parts: SplitResult) -> dict[str, str]:
     headers = {
         "content-type": "application/json",
         "accept": "text/event-stream, application/json",
         "accept-encoding": "identity",
         "user-agent": "sluice",
+        **api.headers(resolved),
     }
     if resolved.key:
-        headers["authorization"] = f"Bearer {resolved.key}"
+        headers[api.key_header] = f"{api.key_scheme}{resolved.key}"
     elif parts.username:
         login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         headers["authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
     headers.update(_configured(resolved))
     for name, value in headers.items():
         if not (name.isascii() and value.isascii() and value.isprintable()):
-            what = f"the key in {key_name(resolved) or 'the configuration'}" if name == "authorization" else name
+            secret = name in (api.key_header, "authorization")
+            what = f"the key in {key_name(resolved) or 'the configuration'}" if secret else name
             text = f"the model {resolved.provider}/{resolved.model} cannot be asked: {what} is no valid header value"
             raise ModelError("model_error", text)
     return headers

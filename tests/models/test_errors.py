@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.models.chat_errors import Endpoint, refused, retry_after, stream_failed, unreachable
+from sluice.models.errors import Endpoint, refused, retry_after, stream_failed, unreachable
 
 ENDPOINT = Endpoint("host:443", "gpt-x", "openai", "OPENAI_API_KEY", True, ("top-secret-value",))
 

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.agent.ports import Delta, ModelError, ModelResponse
-from sluice.models.chat_answer import Answer, StreamError, read_usage
+from sluice.models.apis import StreamError
 from sluice.models.names import WireNames
+from sluice.models.openai_chat_answer import Answer, read_usage
 from sluice.persistence.records import Usage
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from sluice.agent.ports import ModelError
 from sluice.models.redact import one_line
 
-__all__ = ["Endpoint", "refused", "retry_after", "stream_failed", "unreachable"]
+__all__ = ["Endpoint", "NotTakenBack", "refused", "retry_after", "stream_failed", "unreachable"]
 
 _OVERFLOW = re.compile(
     r"context[_ ]length|context[_ ](?:window|size)|maximum context|exceed_context|too many tokens|prompt is too long"
@@ -33,9 +33,19 @@ _MEDIA = re.compile(
 _RATE = re.compile(r"rate[_ -]?limit|too many requests|quota|throttl", re.IGNORECASE)
 _TRANSIENT = re.compile(r"overload|unavailable|timeout|timed out|server[_ ]error|internal|try again", re.IGNORECASE)
 
+_NOT_TAKEN_BACK = re.compile(
+    r"signature|(?:thinking|reasoning)\b.{0,40}\b(?:bound|modified|altered)|encrypted[_ ]content", re.IGNORECASE
+)
+"""How services say that something of theirs came back other than they gave it."""
+
+_BAD_REQUEST = 400
 _REQUEST_TIMEOUT = 408
 _TOO_LARGE = 413
 _TOO_MANY = 429
+
+
+class NotTakenBack(ModelError):
+    """The service refuses the request because of something that it had made itself (see `carried`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +150,8 @@ def _classified(endpoint: Endpoint, status: int, error: Any, wait: float | None)
         code = None  # only a status or an error inside a stream says so; a 400 about quotas is not cured by waiting
     text = _failure_text(endpoint, status, code)
     transient = code is None and (status >= 500 or status == _REQUEST_TIMEOUT)
-    return ModelError(code or "model_error", text + said, retryable=transient, retry_after=wait, status=status)
+    kind = NotTakenBack if status == _BAD_REQUEST and code is None and _NOT_TAKEN_BACK.search(words) else ModelError
+    return kind(code or "model_error", text + said, retryable=transient, retry_after=wait, status=status)
 
 
 def _failure_text(endpoint: Endpoint, status: int, code: str | None) -> str:
