@@ -1,7 +1,7 @@
 """The model providers as data: where each answers, and which variable holds its key.
 
-All that are built speak OpenAI's chat completions, but for `scripted`, which plays a script, and `local`, which runs
-on this machine; these two need nothing from outside.
+Most speak OpenAI's chat completions. `scripted` plays a script and `local` runs on this machine; these two need
+nothing from outside.
 Source: requirements models.providers.aliases, models.ref.auto.
 """
 
@@ -15,7 +15,7 @@ from sluice.config.values import Frozen
 
 __all__ = ["AUTO_ORDER", "NOT_BUILT", "PROVIDERS", "Api", "Provider", "known_providers"]
 
-Api = Literal["openai_chatcompletions", "scripted", "local"]
+Api = Literal["openai_chatcompletions", "anthropic", "scripted", "local"]
 
 
 class Provider(Frozen, frozen=True):
@@ -39,6 +39,13 @@ _CLOUDFLARE_GATEWAY = "https://gateway.ai.cloudflare.com/v1/${CLOUDFLARE_ACCOUNT
 
 _ROWS = (
     Provider("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", url_variable="OPENAI_BASE_URL"),
+    Provider(
+        "anthropic",
+        "https://api.anthropic.com",
+        "ANTHROPIC_API_KEY",
+        api="anthropic",
+        url_variable="ANTHROPIC_BASE_URL",
+    ),
     Provider("azure", None, "AZURE_API_KEY"),
     Provider("xai", "https://api.x.ai/v1", "XAI_API_KEY"),
     Provider("mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
@@ -76,6 +83,7 @@ NOT_BUILT: Mapping[str, str] = KNOWN_NOT_BUILT["providers"]
 """The providers of the format that are not built yet."""
 
 AUTO_ORDER: tuple[tuple[str, str], ...] = (
+    ("anthropic", "claude-sonnet-5-5"),
     ("openai", "gpt-5-mini"),
     ("mistral", "mistral-small-latest"),
     ("deepseek", "deepseek-chat"),

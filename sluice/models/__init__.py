@@ -28,6 +28,11 @@ def build(resolved: ResolvedModel, *, directory: str | Path = "", engines: Engin
         from sluice.models.remote import Remote
 
         return Remote(API, resolved)
+    if resolved.api == "anthropic":
+        from sluice.models import anthropic
+        from sluice.models.remote import Remote
+
+        return Remote(anthropic.API, resolved)
     if resolved.api == "scripted":
         from sluice.models.scripted import Scripted
 

@@ -13,7 +13,7 @@ from sluice.models.redact import mask_known
 from sluice.models.settings import ResolvedModel
 from sluice.persistence.records import Part
 
-__all__ = ["arguments_of", "as_text", "blocks_of", "capabilities", "extra_body", "output_limit", "tools_of"]
+__all__ = ["Block", "arguments_of", "as_text", "blocks_of", "capabilities", "extra_body", "output_limit", "tools_of"]
 
 Block = dict[str, Any]
 

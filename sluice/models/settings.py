@@ -70,7 +70,7 @@ class ResolvedModel(Protocol):
 
     @property
     def api(self) -> str:
-        """Which wire format: openai_chatcompletions, scripted or local."""
+        """Which wire format, as `sluice.config.providers.Api` names it."""
         ...
 
     @property

@@ -23,8 +23,8 @@ class Usage:
     output_tokens: int = 0
     cached_input_tokens: int = 0
     reasoning_tokens: int = 0
-    cached_write_tokens: int = 0
     cost: float | None = None
+    cached_write_tokens: int = 0
 
 
 @dataclass(frozen=True)

@@ -225,7 +225,7 @@ def test_a_reference_to_nothing_is_an_error_with_the_nearest(ref: str, message: 
 
 
 def test_a_form_that_is_not_built_is_warned_about() -> None:
-    found = warnings(f"agents:\n  root:\n    model: anthropic/x{MODELS}")
+    found = warnings(f"agents:\n  root:\n    model: amazon-bedrock/x{MODELS}")
     assert [(line, key) for line, key, _ in found] == [(3, "agents.root.model")]
 
 
@@ -238,8 +238,8 @@ def test_several_models_with_commas_are_a_reference(ref: str) -> None:
 
 def test_a_provider_that_is_not_built_is_warned_about_inside_a_choice_too() -> None:
     text = (
-        "agents: {root: {model: m}}\nmodels:\n  m:\n    first_available: [anthropic/x, openai/y]\n"
-        "  n:\n    model: openai/a,google/b\n    description: both\n    temperature: 1\n"
+        "agents: {root: {model: m}}\nmodels:\n  m:\n    first_available: [amazon-bedrock/x, openai/y]\n"
+        "  n:\n    model: openai/a,chatgpt/b\n    description: both\n    temperature: 1\n"
     )
     assert [(line, key) for line, key, _ in warnings(text)] == [
         (4, "models.m.first_available[0]"),

@@ -43,7 +43,7 @@ OUTCOMES = {
     "misspelt-toolsets": Outcome((6, "agents.root.toolset", 'unknown key; did you mean "toolsets"?')),
     "long-instructions": Outcome(agents=("привет", "βοηθός", "案内")),
     "another-schema": Outcome((1, "agents", 'is missing, and "name" is no key of an agent file')),
-    "alloy-with-shebang": Outcome(missing=((5, "models.opus.provider"),)),
+    "alloy-with-shebang": Outcome(credentials=("ANTHROPIC_API_KEY", "OPENAI_API_KEY")),
     "permissions": Outcome(),
     "commands": Outcome(agents=("root", "reviewer")),
     "cyclic-team": Outcome(
@@ -176,9 +176,11 @@ async def test_served_each_file_answers_initialize_or_names_file_line_and_key(tm
 
 @pytest.mark.anyio
 async def test_a_session_that_needs_what_is_not_built_says_so_with_the_line(tmp_path: Path) -> None:
-    path = FILES / "alloy-with-shebang.yaml"
+    alloy = (FILES / "alloy-with-shebang.yaml").read_text(encoding="utf-8")
+    path = tmp_path / "agent.yaml"
+    path.write_text(alloy.replace("provider: anthropic", "provider: amazon-bedrock"), encoding="utf-8")
     async with spawned(path, tmp_path / "session.db", environment={"OPENAI_API_KEY": "k"}) as server:
         await server.client.initialize()
         error = await server.client.error("session/new", cwd=str(tmp_path), mcpServers=[])
     assert (error["data"]["line"], error["data"]["key"]) == (4, "models.opus")
-    assert "provider anthropic is not built yet" in json.dumps(error)
+    assert "provider amazon-bedrock is not built yet" in json.dumps(error)

@@ -101,7 +101,7 @@ async def test_flavors_are_asked_for_on_the_command_line_or_in_the_environment(t
     path = tmp_path / "agent.yaml"
     (tmp_path / "script.yaml").write_text("turns: [{text: from the script}]")
     path.write_text(
-        "agents: {root: {model: anthropic/x}}\nflavors:\n  half: {agents: {root: {model: m}}}\n"
+        "agents: {root: {model: amazon-bedrock/x}}\nflavors:\n  half: {agents: {root: {model: m}}}\n"
         "  rest: {models: {m: {provider: scripted, model: s, provider_opts: {script: script.yaml}}}}\n"
     )
     for arguments, environment in ((("--flavor=half", "--flavor=rest"), {}), ((), {"SLUICE_FLAVOR": "half,rest"})):

@@ -183,7 +183,7 @@ def test_a_provider_entry_without_address_goes_to_the_provider_it_stands_for() -
 def test_auto_takes_the_first_provider_of_the_order_that_has_a_key() -> None:
     keys = {provider: PROVIDERS[provider].key or "" for provider, _ in AUTO_ORDER}
     remaining = dict.fromkeys(keys.values(), "k")
-    assert AUTO_ORDER[0][0] == "openai"
+    assert [provider for provider, _ in AUTO_ORDER][:2] == ["anthropic", "openai"]
     for provider, model in AUTO_ORDER:
         assert resolve(read(MINIMAL), "auto", remaining).ref == f"{provider}/{model}"
         del remaining[keys[provider]]
@@ -203,7 +203,7 @@ def test_auto_takes_openai_at_the_address_of_its_variable_without_a_key() -> Non
 
 
 def test_auto_passes_over_a_name_that_the_file_gives_to_something_not_built() -> None:
-    text = MINIMAL + "providers: {openai: {provider: anthropic}}\n"
+    text = MINIMAL + "providers: {openai: {provider: amazon-bedrock}}\n"
     assert resolved(text, "auto", MISTRAL_API_KEY="k").provider == "mistral"
 
 
@@ -299,7 +299,7 @@ def test_a_provider_that_is_not_built_is_an_error_when_it_is_needed(provider: st
 @pytest.mark.parametrize(
     ("ref", "line", "message"),
     [
-        ("multi", 3, "provider anthropic is not built yet; use openai or another OpenAI-compatible provider"),
+        ("multi", 3, "provider amazon-bedrock is not built yet; use openai or another OpenAI-compatible provider"),
         ("alloy", 4, "alloy names several models; name one"),
         ("fast,multi", None, "fast,multi names several models; name one"),
         ("new/x", None, "provider new asks for openai_responses, which is not built yet"),
@@ -315,7 +315,7 @@ def test_a_provider_that_is_not_built_is_an_error_when_it_is_needed(provider: st
 )
 def test_a_reference_that_no_session_can_use_says_why(ref: str, line: int | None, message: str) -> None:
     file = read(
-        "agents: {root: {model: fast}}\nmodels:\n  multi: {first_available: [anthropic/x]}\n"
+        "agents: {root: {model: fast}}\nmodels:\n  multi: {first_available: [amazon-bedrock/x]}\n"
         "  alloy: {model: 'openai/a,openai/b'}\n  fast: {provider: scripted, model: s}\n"
         "providers: {new: {api_type: openai_responses}}\n"
     )
@@ -332,7 +332,7 @@ def test_what_is_missing_is_named_once_in_the_order_of_the_agents() -> None:
           b: {model: openai/x}
           c: {model: mistral/y}
           d: {model: ollama/x}
-          e: {model: anthropic/x}
+          e: {model: amazon-bedrock/x}
           f: {model: unused_elsewhere}
         models:
           unused_elsewhere: {provider: scripted, model: s}
@@ -356,7 +356,7 @@ models:
   nested: {model: 'both,fast,groq/c'}
   first: {first_available: [strong, fast, ollama/x]}
   keyed: {first_available: [strong, fast]}
-  far: {first_available: [anthropic/x, keyed]}
+  far: {first_available: [amazon-bedrock/x, keyed]}
 """
 
 
@@ -398,7 +398,7 @@ def test_first_available_takes_the_first_whose_credentials_exist() -> None:
     assert resolve(file, "first", {"OPENAI_API_KEY": "k"}).ref == "openai/a"
     assert resolve(file, "first", {}).ref == "ollama/x"
     assert missing_credentials(file, {}) == ()
-    assert resolve(file, "far", {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}).ref == "openai/a"
+    assert resolve(file, "far", {"OPENAI_API_KEY": "k", "AWS_BEARER_TOKEN_BEDROCK": "k"}).ref == "openai/a"
 
 
 @pytest.mark.requirement("models.ref.first-available", "models.credentials.missing-named")

@@ -12,7 +12,7 @@ TEXT = st.text(max_size=20)
 COUNTS = st.integers(0, 2**53)
 MONEY = st.floats(0, 1e9)
 
-USAGE = st.builds(Usage, COUNTS, COUNTS, COUNTS, COUNTS, st.none() | MONEY)
+USAGE = st.builds(Usage, COUNTS, COUNTS, COUNTS, COUNTS, st.none() | MONEY, COUNTS)
 DATA = TEXT | st.binary(min_size=700, max_size=900).map(lambda data: base64.b64encode(data).decode())
 PARTS = st.builds(Part, TEXT, TEXT, DATA, TEXT, TEXT, COUNTS, st.booleans())
 CALLS = st.builds(ToolCallRecord, TEXT, TEXT, TEXT)
@@ -30,6 +30,7 @@ MESSAGES = st.builds(
     status=TEXT,
     finish_reason=TEXT,
     usage=st.none() | USAGE,
+    carried=TEXT,
     implicit=st.booleans(),
 )
 ITEMS = st.builds(

@@ -1,4 +1,4 @@
-"""A real HTTP server on the loopback that speaks OpenAI chat completions, plays a script and refuses bad requests.
+"""A real HTTP server on the loopback that speaks a model API, plays a script and refuses bad requests.
 
     async with ModelServer([text("Hello"), calls(call("shell", cmd="ls")), text("done")]) as server:
         ...  # server.base_url for the agent file; one reply per call, in order
@@ -6,9 +6,9 @@
         assert server.refusals == []
         assert server.requests[0].body["messages"][-1]["content"] == "hi"
 
-The port is a real one, so a subprocess can be the caller. Every request is recorded and, as real services do, checked
-first (`chat_rules`): an invalid one gets 400, is listed in `refusals`, and uses up no reply. A call beyond the script
-gets 500 and is listed in `unscripted`.
+It speaks OpenAI chat completions unless it is given another dialect. The port is a real one, so a subprocess can be
+the caller. Every request is recorded and, as real services do, checked first (`chat_rules`): an invalid one gets 400,
+is listed in `refusals`, and uses up no reply. A call beyond the script gets 500 and is listed in `unscripted`.
 
 A reply is a list of steps; the functions below build the usual ones, and they may be mixed freely:
 
@@ -20,18 +20,32 @@ A reply is a list of steps; the functions below build the usual ones, and they m
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import uuid4
 
 import anyio
 import anyio.from_thread
 from anyio.abc import SocketAttribute, SocketStream, TaskGroup
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from tests.support.chat_rules import Refused, check_request
+from tests.support.chat_dialect import CHAT
+from tests.support.chat_rules import Refused
+from tests.support.dialects import Dialect, Voice
+from tests.support.steps import (
+    Call,
+    Close,
+    Finish,
+    Raw,
+    Stall,
+    Step,
+    Text,
+    Thought,
+    ToolCalls,
+    Usage,
+    Wait,
+)
 
 __all__ = [
     "Call",
@@ -42,6 +56,7 @@ __all__ = [
     "Recorded",
     "Reply",
     "Stall",
+    "Step",
     "Text",
     "Thought",
     "ToolCalls",
@@ -61,88 +76,7 @@ DEADLINE = 30.0
 MAX_BODY = 64 * 1024 * 1024
 
 
-# --- what a reply is made of -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Text:
-    """A visible delta."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class Thought:
-    """A reasoning delta; `key` is the field it stands in."""
-
-    text: str
-    key: str = "reasoning_content"
-
-
-@dataclass(frozen=True)
-class Call:
-    """A tool call. `arguments` is an object, or the JSON text as it is to be sent."""
-
-    name: str
-    arguments: Mapping[str, Any] | str = field(default_factory=dict)
-    id: str = ""
-
-    @property
-    def json(self) -> str:
-        return self.arguments if isinstance(self.arguments, str) else json.dumps(self.arguments)
-
-
-@dataclass(frozen=True)
-class ToolCalls:
-    """Tool calls, streamed as services do: a head with the name, then the arguments in two pieces."""
-
-    calls: Sequence[Call]
-
-
-@dataclass(frozen=True)
-class Finish:
-    """The finish reason; None closes the stream without one."""
-
-    reason: str | None = "stop"
-
-
-@dataclass(frozen=True)
-class Usage:
-    """Token counts, sent when the request asked for them."""
-
-    input: int = 10
-    output: int = 5
-    cached: int = 0
-    reasoning: int = 0
-
-
-@dataclass(frozen=True)
-class Wait:
-    """Holds the reply until the test sets the event."""
-
-    event: anyio.Event
-
-
-@dataclass(frozen=True)
-class Raw:
-    """Bytes of the event stream as they are."""
-
-    data: bytes
-
-
-@dataclass(frozen=True)
-class Close:
-    """Cuts the connection: `done` False leaves the body unfinished."""
-
-    done: bool = False
-
-
-@dataclass(frozen=True)
-class Stall:
-    """Says nothing until the caller goes away."""
-
-
-Step = Text | Thought | ToolCalls | Finish | Usage | Wait | Raw | Close | Stall
+# --- replies -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -150,7 +84,7 @@ class Reply:
     """One answer. With a `status` other than 200, `error` is the JSON body (or bytes as they are).
 
     `before` holds even the headers back until the test sets it. A finish reason and the usage are added at the end,
-    unless the steps hold a Finish, Close or Stall of their own; `[DONE]` follows every finish reason.
+    unless the steps hold a Finish, Close or Stall of their own; the service's last word follows every finish reason.
     """
 
     steps: Sequence[Step] = ()
@@ -193,6 +127,7 @@ class Recorded:
     path: str
     headers: Mapping[str, str]
     body: Any
+    dialect: Dialect = CHAT
     refusal: str = ""
     finished: anyio.Event = field(default_factory=anyio.Event)
     aborted: anyio.Event = field(default_factory=anyio.Event)
@@ -204,7 +139,7 @@ class Recorded:
     @property
     def tools(self) -> list[str]:
         """The names of the tools that were offered."""
-        return [tool["function"]["name"] for tool in self.body.get("tools", ())]
+        return self.dialect.tools(self.body)
 
 
 Scripted = Reply | Callable[[Recorded], Reply]
@@ -213,8 +148,11 @@ Scripted = Reply | Callable[[Recorded], Reply]
 class ModelServer:
     """The server; started and ended by `async with`."""
 
-    def __init__(self, replies: Sequence[Scripted] = (), *, default: Scripted | None = None) -> None:
+    def __init__(
+        self, replies: Sequence[Scripted] = (), *, default: Scripted | None = None, dialect: Dialect = CHAT
+    ) -> None:
         """`replies` are used up in order of the calls; `default` answers every call beyond them."""
+        self._dialect = dialect
         self._replies = list(replies)
         self._default = default
         self._used = 0
@@ -258,7 +196,7 @@ class ModelServer:
     async def _run(self) -> AsyncIterator[None]:
         listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
         self.port = listener.extra(SocketAttribute.local_port)
-        self.base_url = f"http://127.0.0.1:{self.port}/v1"
+        self.base_url = f"http://127.0.0.1:{self.port}{self._dialect.base}"
         async with listener, anyio.create_task_group() as tasks:
             self._tasks = tasks
             tasks.start_soon(listener.serve, self._connection)
@@ -284,12 +222,12 @@ class ModelServer:
         self, stream: SocketStream, reader: BufferedByteReceiveStream, path: str, headers: dict[str, str], data: bytes
     ) -> bool:
         """Answer one request; False when the connection is used up."""
-        recorded = Recorded(path, headers, _json(data))
+        recorded = Recorded(path, headers, _json(data), self._dialect)
         reply = self._pick(recorded)
         self.requests.append(recorded)
         self._changed.set()
         self._changed = anyio.Event()
-        sender = _Sender(stream, recorded.body)
+        sender = _Sender(stream, self._dialect, recorded.body)
         kept = False
         async with anyio.create_task_group() as watched:
             watched.start_soon(_watch, reader, recorded, watched)
@@ -302,14 +240,15 @@ class ModelServer:
         return kept and not recorded.aborted.is_set()
 
     def _pick(self, recorded: Recorded) -> Reply:
-        if not recorded.path.endswith("/chat/completions"):
-            return failure(404, f"no such page: {recorded.path}")
+        dialect = self._dialect
+        if not dialect.serves(recorded.path):
+            return Reply(status=404, error=dialect.error(404, f"no such page: {recorded.path}"))
         try:
-            check_request(recorded.body)
+            dialect.check(recorded.path, recorded.headers, recorded.body)
         except Refused as refused:
             recorded.refusal = str(refused)
             self.refusals.append(recorded.refusal)
-            return failure(400, recorded.refusal, type="invalid_request_error")
+            return Reply(status=400, error=dialect.error(400, recorded.refusal))
         if self._used < len(self._replies):
             chosen: Scripted | None = self._replies[self._used]
             self._used += 1
@@ -317,7 +256,7 @@ class ModelServer:
             chosen = self._default
         if chosen is None:
             self.unscripted.append(recorded)
-            return failure(500, "the script has no reply for this call")
+            return Reply(status=500, error=dialect.error(500, "the script has no reply for this call"))
         return chosen if isinstance(chosen, Reply) else chosen(recorded)
 
 
@@ -336,11 +275,10 @@ async def _watch(reader: BufferedByteReceiveStream, recorded: Recorded, watched:
 class _Sender:
     """Writes one reply."""
 
-    def __init__(self, stream: SocketStream, body: Any) -> None:
+    def __init__(self, stream: SocketStream, dialect: Dialect, body: Any) -> None:
         self._stream = stream
+        self._dialect = dialect
         self._body = body if isinstance(body, dict) else {}
-        self._id = f"chatcmpl-{uuid4().hex[:12]}"
-        self._index = 0
 
     async def play(self, reply: Reply) -> bool:
         """Send everything; True when the connection can take another request."""
@@ -352,79 +290,35 @@ class _Sender:
         steps = list(reply.steps)
         if not any(isinstance(step, Finish | Close | Stall) for step in steps):
             steps += [Finish("tool_calls" if any(isinstance(step, ToolCalls) for step in steps) else "stop"), Usage()]
-        if not self._body.get("stream"):
-            await self._plain(200, self._whole(steps), reply.headers)
+        voice = self._dialect.voice(self._body, steps)
+        if not voice.streams:
+            await self._plain(200, voice.whole(), reply.headers)
             return True
         await self._head(200, {"content-type": "text/event-stream", "transfer-encoding": "chunked", **reply.headers})
-        await self._chunk(self._event({"role": "assistant", "content": ""}))
+        await self._chunks(voice.begin())
         for step in steps:
             if isinstance(step, Close):
                 await self._stream.send(b"0\r\n\r\n" if step.done else b"")
                 return False
-            await self._step(step)
+            await self._step(step, voice)
         if not any(isinstance(step, Finish) and step.reason is None for step in steps):
-            await self._chunk(b"data: [DONE]\n\n")
+            await self._chunks(voice.end())
         await self._stream.send(b"0\r\n\r\n")
         return True
 
-    async def _step(self, step: Step) -> None:
+    async def _step(self, step: Step, voice: Voice) -> None:
         if isinstance(step, Wait):
             await step.event.wait()
         elif isinstance(step, Stall):
             await anyio.sleep_forever()
         elif isinstance(step, Raw):
-            await self._chunk(step.data)
+            await self._chunks([step.data])
         else:
-            for data in self._events(step):
-                await self._chunk(data)
+            await self._chunks(voice.events(step))
 
-    def _events(self, step: Step) -> Iterator[bytes]:
-        if isinstance(step, Text):
-            yield self._event({"content": step.text})
-        elif isinstance(step, Thought):
-            yield self._event({step.key: step.text})
-        elif isinstance(step, ToolCalls):
-            for made in step.calls:
-                yield from self._call_events(made)
-        elif isinstance(step, Finish) and step.reason is not None:
-            yield self._event({}, step.reason)
-        elif isinstance(step, Usage) and (self._body.get("stream_options") or {}).get("include_usage"):
-            yield _sse({**self._envelope(), "choices": [], "usage": _usage(step)})
-
-    def _call_events(self, made: Call) -> Iterator[bytes]:
-        index, self._index = self._index, self._index + 1
-        half = len(made.json) // 2
-        head = {"index": index, "id": made.id or f"call_{uuid4().hex[:12]}", "type": "function"}
-        yield self._event({"tool_calls": [{**head, "function": {"name": made.name, "arguments": ""}}]})
-        for piece in (made.json[:half], made.json[half:]):
-            yield self._event({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
-
-    def _whole(self, steps: Sequence[Step]) -> dict[str, Any]:
-        message: dict[str, Any] = {"role": "assistant", "content": None}
-        spoken = "".join(step.text for step in steps if isinstance(step, Text))
-        if spoken:
-            message["content"] = spoken
-        made = [each for step in steps if isinstance(step, ToolCalls) for each in step.calls]
-        if made:
-            message["tool_calls"] = [
-                {"id": each.id or f"call_{uuid4().hex[:12]}", "type": "function",
-                 "function": {"name": each.name, "arguments": each.json}}
-                for each in made
-            ]  # fmt: skip
-        finish = next((step.reason for step in steps if isinstance(step, Finish)), "stop")
-        usage = next((step for step in steps if isinstance(step, Usage)), Usage())
-        choice = {"index": 0, "message": message, "finish_reason": finish}
-        return {**self._envelope(), "object": "chat.completion", "choices": [choice], "usage": _usage(usage)}
-
-    def _envelope(self) -> dict[str, Any]:
-        model = self._body.get("model", "")
-        return {"id": self._id, "object": "chat.completion.chunk", "created": 1_700_000_000, "model": model}
-
-    def _event(self, delta: dict[str, Any], finish: str | None = None) -> bytes:
-        return _sse({**self._envelope(), "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
-
-    async def _chunk(self, data: bytes) -> None:
-        await self._stream.send(b"%x\r\n%s\r\n" % (len(data), data))
+    async def _chunks(self, events: Iterable[bytes]) -> None:
+        for data in events:
+            await self._stream.send(b"%x\r\n%s\r\n" % (len(data), data))
 
     async def _plain(self, status: int, value: Any, headers: Mapping[str, str]) -> None:
         data = value if isinstance(value, bytes) else json.dumps(value).encode()
@@ -434,20 +328,6 @@ class _Sender:
     async def _head(self, status: int, headers: Mapping[str, str]) -> None:
         lines = [f"HTTP/1.1 {status} Scripted", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
         await self._stream.send("\r\n".join(lines).encode("latin-1"))
-
-
-def _usage(usage: Usage) -> dict[str, Any]:
-    return {
-        "prompt_tokens": usage.input,
-        "completion_tokens": usage.output,
-        "total_tokens": usage.input + usage.output,
-        "prompt_tokens_details": {"cached_tokens": usage.cached},
-        "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
-    }
-
-
-def _sse(value: Any) -> bytes:
-    return b"data: %s\n\n" % json.dumps(value).encode()
 
 
 # --- reading -----------------------------------------------------------------------------------------------------

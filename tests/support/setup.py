@@ -11,6 +11,8 @@ from typing import Any
 import yaml
 
 from sluice.wire.tracing import Spans
+from tests.support.chat_dialect import CHAT
+from tests.support.dialects import Dialect
 from tests.support.model_server import ModelServer, Scripted
 from tests.support.wire import Client, Server, serving
 
@@ -30,17 +32,18 @@ def agent_on(
     *,
     agent: dict[str, Any] | None = None,
     takes: dict[str, bool] | None = None,
+    model: dict[str, Any] | None = None,
     **file: Any,
 ) -> Path:
-    """An agent whose model is the server at `base_url`; `agent` and `file` add to or replace keys.
+    """An agent whose model is the server at `base_url`; `agent`, `model` and `file` add to or replace keys.
 
     `takes` is what the model is said to take besides text.
     """
     root = {"model": "m", "description": "a test agent", "instruction": "Help.", "toolsets": TOOLSETS}
-    model: dict[str, Any] = {"provider": "openai", "model": "test-model", "base_url": base_url}
+    entry: dict[str, Any] = {"provider": "openai", "model": "test-model", "base_url": base_url, **(model or {})}
     if takes is not None:
-        model["capabilities"] = takes
-    content = {"agents": {"root": {**root, **(agent or {})}}, "models": {"m": model}, **file}
+        entry["capabilities"] = takes
+    content = {"agents": {"root": {**root, **(agent or {})}}, "models": {"m": entry}, **file}
     return _write(directory / "agent.yaml", content)
 
 
@@ -73,16 +76,20 @@ async def on_stage(
     file: dict[str, Any] | None = None,
     takes: dict[str, bool] | None = None,
     spans: Spans | None = None,
+    dialect: Dialect = CHAT,
+    entry: dict[str, Any] | None = None,
     **capabilities: Any,
 ) -> AsyncIterator[Stage]:
     """Everything up to the first prompt; `allow` are networks that the operator opens, `file` top-level keys.
+
+    `dialect` is what the model server speaks, `entry` what the model's entry has besides its address.
 
     No reply of the model server may be a refusal of an invalid history.
     """
     cwd = directory / "project"
     cwd.mkdir(exist_ok=True)
-    async with ModelServer(replies) as model:
-        path = agent_on(directory, model.base_url, agent=agent, takes=takes, **(file or {}))
+    async with ModelServer(replies, dialect=dialect) as model:
+        path = agent_on(directory, model.base_url, agent=agent, takes=takes, model=entry, **(file or {}))
         async with serving(path, directory / "session.db", allow=allow, spans=spans) as server:
             client = server.client
             await client.initialize(**capabilities)
