@@ -19,6 +19,5 @@ AREA = area(
     },
     deferred={
         "audio.provider.gemini": "models: there is no Gemini client yet",
-        "audio.provider.others-notice-only": "models: Chat Completions is the only API so far",
     },
 )

@@ -32,7 +32,6 @@ AREA = area(
     },
     deferred={
         "models.providers.openai-responses": "models: no test carries it yet",
-        "models.providers.anthropic": "models: no test carries it yet",
         "models.providers.gemini": "models: no test carries it yet",
         "models.gateway.replaces-endpoints": "models: no test carries it yet",
     },
