@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from sluice.agent.ports import ModelError, ModelRequest, ModelResponse
+from sluice.agent.ports import Delta, ModelError, ModelRequest, ModelResponse
 from sluice.config.schema import Capabilities
 from sluice.config.values import replace
 from sluice.models.local.engines import Address, Engines, Spec
-from sluice.models.local.prompt import CALL_BIAS, CALL_MARK, prepared
+from sluice.models.local.prompt import CALL_BIAS, CALL_MARK, front, prepared
 from sluice.models.openai_chat import API
 from sluice.models.remote import OnDelta, Remote
 from sluice.models.settings import ModelOptions, ResolvedModel, context_size
@@ -74,6 +74,7 @@ class LocalChat:
         """
         first, further = await self._connected()
         chat = first if request.tools and request.messages[-1].role == "user" else further
+        await self._read_ahead(further, request)
         try:
             return await chat.complete(prepared(request, self._resolved.model, self.context_size), on_delta)
         except ModelError as error:
@@ -82,6 +83,24 @@ class LocalChat:
                 raise
             text = f"the local model's process {how}; the next call starts it again"
             raise ModelError("model_error", text, retryable=True) from None
+
+    async def _read_ahead(self, chat: Remote, request: ModelRequest) -> None:
+        """Once for an engine's process: have it know what stands in front, from the disk if it is there."""
+        async with self._engine.reading:
+            unread = self._engine.unread
+            leading = front(request, self._resolved.model, self.context_size)
+            if unread is None or leading is None:
+                return
+
+            async def read() -> bool:
+                try:
+                    await chat.complete(leading, _unheard)
+                except ModelError:
+                    return False  # the call itself meets it too, and says it
+                return True
+
+            await unread.ready(leading, read)
+            self._engine.unread = None
 
     async def aclose(self) -> None:
         """Close the connection; the engine stays for the other sessions. May be called more than once."""
@@ -107,6 +126,10 @@ class LocalChat:
         options = _options(resolved.options, extra_body)
         api = "openai_chatcompletions"
         return _Served(resolved.provider, resolved.model, api, address.base_url, address.key, options)
+
+
+async def _unheard(delta: Delta) -> None:
+    """Nobody hears what the model says to what stands in front."""
 
 
 def _biased(bias: float) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """The engine: the process that holds the weights and answers chat completions on a loopback port.
 
 Run as `python -m sluice.models.local.engine`. The first line of its stdin is the settings as JSON: `weights` (path),
-`context` (tokens), `threads` and `key`. The first line of its stdout is `{"port": …}` when it can be asked, or
-`{"error": …}`. Nothing else is written to either; **the end of stdin is its end**, so it cannot outlive the agent,
-however that ends. The key is never an argument or a variable, where other processes could read it.
+`context` (tokens), `threads`, `key`, and `kept`, the directory for what it has read (see `kept`). The first line of
+its stdout is `{"port": …, "library": …}` when it can be asked, or `{"error": …}`. Nothing else is written to either;
+**the end of stdin is its end**, so it cannot outlive the agent, however that ends. The key is never an argument or a
+variable, where other processes could read it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def main() -> int:
     _end_with(STDIN)
     try:
         server = _serve(settings)
-        said = {"port": urlsplit(server.listening_address).port}
+        said = {"port": urlsplit(server.listening_address).port, "library": _version()}
     except ImportError:
         said = {
             "error": "the package xllamacpp is not installed; install Sluice with `pip install 'sluice-acp[local]'`"
@@ -93,11 +94,27 @@ def _serve(settings: dict[str, Any]) -> Any:
     params.api_keys = [settings["key"]]
     params.ui = False
     params.endpoint_slots = False
+    params.slot_save_path = _directory(settings["kept"])
     params.offline = True
     params.use_jinja = True
     params.chat_template = TEMPLATE.read_text(encoding="utf-8")
     params.verbosity = 1
     return xllamacpp.Server(params)
+
+
+def _version() -> str:
+    import xllamacpp
+
+    return str(getattr(xllamacpp, "__version__", ""))
+
+
+def _directory(path: str) -> str:
+    """The directory, made when it is missing; empty when it cannot be, and then nothing is kept."""
+    try:
+        Path(path).mkdir(mode=0o700, exist_ok=True)
+    except OSError:
+        return ""
+    return f"{path}{os.sep}"
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ import anyio
 from anyio.abc import Process
 
 from sluice.agent.ports import ModelError
+from sluice.models.local.kept import Kept, directory_of
 
 __all__ = ["Address", "Engine", "Engines", "Spec", "threads"]
 
@@ -76,6 +77,11 @@ class Engine:
         self._key = ""
         self._said = b""
         self._address: Address | None = None
+        self.reading = anyio.Lock()
+        """Held while the process reads what stands in front of a conversation. Every call passes here before it is
+        made, so that nobody's conversation is in what is kept."""
+        self.unread: Kept | None = None
+        """Where to look for that, until the process that runs now has it."""
 
     @property
     def pid(self) -> int | None:
@@ -123,6 +129,7 @@ class Engine:
             "context": self.spec.context,
             "threads": threads(),
             "key": self._key,
+            "kept": str(directory_of(self.spec.weights)),
         }
         # Shielded: a cancellation between the fork and the assignment would lose the process.
         with anyio.CancelScope(shield=True):
@@ -152,7 +159,9 @@ class Engine:
                     self._said += await process.stdout.receive()
                 report = json.loads(self._said)
                 if "port" in report:
-                    return Address(f"http://127.0.0.1:{int(report['port'])}/v1", self._key)
+                    address = Address(f"http://127.0.0.1:{int(report['port'])}/v1", self._key)
+                    self.unread = Kept(self.spec.weights, str(report.get("library")), address.base_url, address.key)
+                    return address
                 problem = f"could not be started: {report.get('error')}"
             except anyio.EndOfStream:
                 problem = f"{await self.ended() or 'closed its output'} while it was starting{self._last_words()}"
@@ -164,7 +173,7 @@ class Engine:
     async def _release(self) -> None:
         """End the process if it runs, and let go of everything that belonged to it."""
         process, self._process, self._address = self._process, None, None
-        log, self._log = self._log, None
+        log, self._log, self.unread = self._log, None, None
         with anyio.CancelScope(shield=True):
             if process is not None:
                 assert process.stdin is not None

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any, Literal, NamedTuple
 
 from sluice.agent.ports import ModelRequest, ToolSpec
 from sluice.persistence.records import Message, Part, ToolCallRecord
 
-__all__ = ["CALL_BIAS", "CALL_MARK", "RESULT_SHARE", "identity", "prepared"]
+__all__ = ["CALL_BIAS", "CALL_MARK", "RESULT_SHARE", "front", "identity", "prepared"]
 
 RESULT_SHARE = 4
 """A tool result may fill one part in so many of the window: there is a history and an answer besides."""
@@ -128,6 +129,21 @@ def prepared(request: ModelRequest, model: str, context: int) -> ModelRequest:
     examples = _examples(request.tools)
     messages = [system, *examples, *(_cut(message, limit) for message in messages)]
     return replace(request, messages=messages, tools=[_slim(tool) for tool in request.tools])
+
+
+def front(request: ModelRequest, model: str, context: int) -> ModelRequest | None:
+    """What stands in front of the conversation of a request, as a prompt to send; None without tools.
+
+    Args:
+        request: the prompt as the agent made it.
+        model: the id of the weights.
+        context: the window in tokens.
+    """
+    if not request.tools:
+        return None
+    leading = takewhile(lambda message: message.role == "system", request.messages)
+    alone = ModelRequest([*leading, _said("user", ".")], request.tools, max_output_tokens=1)
+    return prepared(alone, model, context)
 
 
 def _slim(tool: ToolSpec) -> ToolSpec:

@@ -10,10 +10,11 @@ import fcntl
 import hashlib
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sluice.config.weights import Weights, weights_file
+from sluice.models.local.kept import directory_of
 from sluice.models.local.sources import (
     CHUNK,
     PART_PREFIX,
@@ -83,7 +84,7 @@ def pull(weights: Weights, directory: Path, progress: PullProgress, source: str 
 
 
 def remove(weights: Weights, directory: Path) -> bool:
-    """Remove weights and what was left of a pull. Returns whether there was anything.
+    """Remove weights, what engines have read with them, and what was left of a pull. Returns whether any were there.
 
     An engine that runs keeps what it has loaded.
 
@@ -97,6 +98,8 @@ def remove(weights: Weights, directory: Path) -> bool:
             found = True
         except FileNotFoundError:
             continue
+    with suppress(FileNotFoundError):
+        shutil.rmtree(directory_of(directory / weights.file))
     return found
 
 
