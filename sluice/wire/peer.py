@@ -16,11 +16,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 import anyio.lowlevel
-import msgspec
 
 from sluice.wire.calls import Calls, RemoteError
 from sluice.wire.errors import BackendError, InvalidRequest, RpcError
@@ -40,8 +39,8 @@ from sluice.wire.frames import (
     encode_notification,
     encode_request,
     encode_result,
-    id_key,
 )
+from sluice.wire.incoming import CANCEL_REQUEST, IncomingRequest, Router, named_request
 from sluice.wire.outbox import ConnectionLost, Outbox
 from sluice.wire.tracing import stamped
 from sluice.wire.transport import Transport
@@ -49,9 +48,6 @@ from sluice.wire.transport import Transport
 __all__ = ["CANCEL_REQUEST", "ConnectionLost", "IncomingRequest", "Peer", "RemoteError", "Router"]
 
 logger = logging.getLogger(__name__)
-
-CANCEL_REQUEST = "$/cancel_request"
-"""The notification that withdraws a request: `{"requestId": id}`."""
 
 UNREAD_ANSWERS_BYTES = 64 * 1024 * 1024
 """Bytes of unsent output above which reading pauses.
@@ -66,62 +62,6 @@ No client has so many. Without a bound, one that asks faster than it can be answ
 """
 
 _INTERNAL_ERROR = "Internal error"
-
-
-class IncomingRequest:
-    """A request of the other side, alive until it is answered; answer it exactly once, from any task.
-
-    Attributes:
-        id: raw JSON of the id.
-        method: exactly as sent.
-        params: raw JSON, b"" when absent or null.
-        on_cancel: called synchronously by the reader whenever `$/cancel_request` names this id, or None to ignore it.
-            It does not answer by itself.
-        on_answered: called once, when the answer is being queued; must not raise.
-    """
-
-    def __init__(self, peer: Peer, message: Request) -> None:
-        self.id = message.id
-        self.method = message.method
-        self.params = message.params
-        self.on_cancel: Callable[[], None] | None = None
-        self.on_answered: Callable[[], None] | None = None
-        self._peer = peer
-        self._key = message.key
-
-    @property
-    def answered(self) -> bool:
-        """Whether the answer is queued."""
-        return not self._peer.owes(self._key, self)
-
-    def answer(self, result: Any, then: Sequence[tuple[str, Any]] = ()) -> None:
-        """Queue the successful response, and directly behind it the notifications of `then`.
-
-        They are one entry of the queue: nothing comes between them. A second answer is logged and ignored. A result
-        that cannot be written becomes an internal error; a follow-up that cannot be written is dropped and logged.
-
-        Args:
-            result: a msgspec struct, plain JSON data or `msgspec.Raw`; None is written as null.
-            then: method and params of each notification.
-        """
-        self._peer.settle(self._key, self, result, then)
-
-    def fail(self, error: BaseException) -> None:
-        """Queue the error response: an `RpcError` as it is, anything else as an internal error with a fixed text."""
-        self._peer.settle_error(self._key, self, error)
-
-
-class Router(Protocol):
-    """What the reader calls. All three are ordinary functions, called in read order; they must not block."""
-
-    def request(self, request: IncomingRequest) -> None:
-        """Take a request, answer it now or later. An exception answers it at once."""
-
-    def notification(self, method: str, params: bytes) -> None:
-        """Take a notification. An exception is logged and never answered."""
-
-    def end_of_input(self) -> None:
-        """The other side will send nothing more. Called once."""
 
 
 class Peer:
@@ -223,7 +163,7 @@ class Peer:
             logger.exception("the notification %.100r failed", message.method)
 
     def _cancel_incoming(self, params: bytes) -> None:
-        key = _named_request(params)
+        key = named_request(params)
         request = None if key is None else self._live.get(key)
         if request is not None and request.on_cancel is not None:
             request.on_cancel()
@@ -378,17 +318,3 @@ class Peer:
             self._tap(direction, line)
         except Exception:  # a journal that cannot be written must not end the connection
             logger.exception("the line journal failed")
-
-
-class _CancelParams(msgspec.Struct):
-    request_id: msgspec.Raw = msgspec.field(name="requestId")
-
-
-_CANCEL_PARAMS = msgspec.json.Decoder(_CancelParams)
-
-
-def _named_request(params: bytes) -> IdKey | None:
-    try:
-        return id_key(bytes(_CANCEL_PARAMS.decode(params).request_id))
-    except (msgspec.DecodeError, RecursionError):
-        return None
