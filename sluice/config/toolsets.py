@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -70,28 +70,28 @@ def _toolset(ctx: Context, node: Node, key: str) -> ToolsetConfig | None:
     needed = TOOLSET_REQUIRED.get(type_)
     if needed is not None and not values.get(needed):
         raise ctx.error(node, join(key, needed), "is missing")
+    if type_ == "mcp":
+        values = _mcp(ctx, node, key, values)
     common = {name: value for name, value in values.items() if name in COMMON_SHAPE}
     chosen = {name: _plain(value) for name, value in values.items() if name in options}
-    if type_ == "mcp":
-        common.setdefault("name", chosen.get("ref", ""))
-        chosen = _mcp(ctx, node, key, chosen)
     return ToolsetConfig(**common, options=MappingProxyType(chosen), line=node.line)
 
 
 def read_mcps(ctx: Context, node: Node | None) -> None:
-    """The top level's `mcps`: name -> the options of an MCP server, kept in the context for `ref`.
+    """The top level's `mcps`: name -> what a toolset of type `mcp` says, without `ref`; kept in the context.
 
     Raises:
         ConfigError: a key or a value is wrong.
     """
-    keys = {name: kind for name, kind in TOOLSET_OPTIONS["mcp"].items() if name != "ref"}
+    own = {name: kind for name, kind in TOOLSET_OPTIONS["mcp"].items() if name != "ref"}
+    keys = {**COMMON_SHAPE, **own, "type": Literal["mcp"]}
     for name, child in entries(ctx, node, "mcps").items() if node is not None else ():
         key = join("mcps", name)
         ctx.mcps[name] = _mcp(ctx, child, key, decode(ctx, child, key, keys, ("toolsets.mcp",)))
 
 
 def _mcp(ctx: Context, node: Node, key: str, chosen: dict[str, Any]) -> dict[str, Any]:
-    """The options of one MCP server, those of what it refers to under its own."""
+    """What is said of one MCP server, with what its reference says under it; named after that if nobody names it."""
     ways = [way for way in ("command", "remote", "ref") if way in chosen]
     if len(ways) != 1:
         raise ctx.error(node, key, "an MCP server needs exactly one of command, remote and ref")
@@ -103,7 +103,7 @@ def _mcp(ctx: Context, node: Node, key: str, chosen: dict[str, Any]) -> dict[str
     if name not in ctx.mcps:
         place = entries(ctx, node, key)["ref"]
         raise ctx.error(place, join(key, "ref"), f'unknown MCP server "{name}"{did_you_mean(name, ctx.mcps)}')
-    return {**ctx.mcps[name], **chosen}
+    return {"name": name, **ctx.mcps[name], **chosen}
 
 
 def _plain(value: Any) -> Any:

@@ -108,6 +108,7 @@ def configured_server(config: ToolsetConfig, setup: ToolsetSetup, client: Client
         ToolFailure: nobody owns what would run in the background.
     """
     from sluice.mcp import supervised
+    from sluice.mcp.names import either
     from sluice.tools import filtered
 
     owner = client.owner
@@ -125,7 +126,8 @@ def configured_server(config: ToolsetConfig, setup: ToolsetSetup, client: Client
     )
     made = supervised.build(config, host)
     owner.started.append(made)
-    return filtered(made, readonly=config.readonly, instruction=config.instruction, defer=config.defer)
+    defer = config.defer if isinstance(config.defer, bool) else either(made.spec.name, config.defer)
+    return filtered(made, readonly=config.readonly, instruction=config.instruction, defer=defer)
 
 
 async def retire_servers(servers: Sequence[McpToolset | SupervisedToolset]) -> None:

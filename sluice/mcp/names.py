@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
-__all__ = ["NAME_CHARACTERS", "alias"]
+__all__ = ["NAME_CHARACTERS", "alias", "either"]
 
 NAME_CHARACTERS = 64
 """The longest name that every provider takes, in characters."""
@@ -42,3 +42,8 @@ def alias(server: str, tool: str, generation: int, taken: Collection[str] = ()) 
         if candidate not in taken:
             return candidate
         count += 1
+
+
+def either(server: str, names: Iterable[str]) -> tuple[str, ...]:
+    """What an agent file may mean by names of a configured server's tools: each as written, and with the prefix."""
+    return tuple(name for given in names for name in (given, alias(server, given, 0)))

@@ -22,6 +22,7 @@ from anyio.abc import TaskGroup
 from sluice.agent.ports import Elicitation, Tool, ToolContext, ToolFailure, ToolResult
 from sluice.config.schema import Lifecycle, RemoteMcp, ToolsetConfig
 from sluice.machines import McpServer, Transition
+from sluice.mcp.names import either
 from sluice.mcp.servers import SETUP_SECONDS, McpSetup, McpToolset, RemoteSpec, ServerSpec, Spec
 
 __all__ = ["STEADY_SECONDS", "Host", "SupervisedToolset", "build", "seconds"]
@@ -95,7 +96,7 @@ class SupervisedToolset:
         self.spec = spec
         self._host = host
         self._life = life
-        self._names = None if names is None else frozenset(names)
+        self._names = None if names is None else frozenset(either(spec.name, names))
         self._now: McpToolset | None = None
         self._stopping = False
         self._failed = False
@@ -200,11 +201,10 @@ class SupervisedToolset:
         """The tools as the server has them now; of a list of names, only those, with or without the prefix."""
         if self._now is None:
             return ()
-        prefix = f"{self.spec.name}_"
         return tuple(
             replace(tool, run=partial(self._run, tool.name))
             for tool in self._now.tools()
-            if self._names is None or tool.name in self._names or tool.name.removeprefix(prefix) in self._names
+            if self._names is None or tool.name in self._names
         )
 
     async def _run(self, name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:

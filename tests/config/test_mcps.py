@@ -55,3 +55,30 @@ def test_what_is_not_built_is_a_warning() -> None:
         "agents.root.toolsets[0].toon",
         "agents.root.toolsets[0].remote.oauth",
     ]
+
+
+@pytest.mark.requirement("config-file.toolsets.shared-maps", "tools.registry.filter")
+def test_a_named_server_takes_what_any_toolset_takes_and_the_reference_outranks_it() -> None:
+    """Naively the top level knows only how the server is started."""
+    shared = (
+        "files: {type: mcp, command: /f, name: docs, tools: [a, b], readonly: true, defer: [a], instruction: Say.}"
+    )
+    (toolset,) = load("ref: files", shared).default_agent.toolsets
+    assert (toolset.name, toolset.tools, toolset.readonly) == ("docs", ("a", "b"), True)
+    assert (toolset.defer, toolset.instruction, toolset.options) == (("a",), "Say.", {"command": "/f"})
+    (own,) = load("ref: files, name: mine, tools: [c], readonly: false, defer: false", shared).default_agent.toolsets
+    assert (own.name, own.tools, own.readonly, own.defer, own.instruction) == ("mine", ("c",), False, False, "Say.")
+
+
+@pytest.mark.parametrize(
+    ("server", "words"),
+    [
+        ("files: {command: /f, type: shell}", "mcps.files.type"),
+        ("files: {command: /f, defr: true}", 'did you mean "defer"?'),
+        ("files: {ref: files}", "mcps.files.ref: unknown key"),
+    ],
+)
+def test_what_a_named_server_cannot_be_is_an_error_at_its_place(server: str, words: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        load("command: a", server)
+    assert words in str(error.value) and error.value.line == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ pytestmark = pytest.mark.anyio
 Json = dict[str, Any]
 
 END = {"stopReason": "end_turn"}
+
+ODD_SERVER = str(Path(__file__).parent.parent / "mcp" / "server_odd.py")
 
 
 def agent(**toolset: Any) -> Json:
@@ -146,6 +149,34 @@ async def test_a_deferred_tool_is_found_added_and_used_in_one_turn_and_hidden_ag
         await stage.client.result("session/resume", sessionId=stage.session, cwd=str(stage.cwd), mcpServers=[])
         assert (await stage.client.prompt(stage.session, "and now"))["result"] == END
         assert "list_directory" not in listed(stage, 5) and "search_tool" in listed(stage, 5)
+
+
+@pytest.mark.requirement("tools.registry.deferred", "tools.mcp.toolset", "config-file.toolsets.shared-maps")
+@pytest.mark.parametrize("place", ["mcps", "toolset"])
+@pytest.mark.parametrize("defer", [True, ["alpha", "beta.v2/run"], ["own_alpha", "beta.v2/run"]], ids=str)
+async def test_a_deferred_tool_of_an_mcp_server_is_found_added_and_called(
+    tmp_path: Path, place: str, defer: Any
+) -> None:
+    """Naively `defer` is for built-in toolsets alone, or means no tool unless it has the server's prefix."""
+    own: dict[str, Any] = {"command": sys.executable, "args": [ODD_SERVER, "paged"]}
+    toolset: dict[str, Any] = {"type": "mcp", "ref": "own"}
+    (own if place == "mcps" else toolset)["defer"] = defer
+    replies = (
+        calls(call("own_alpha"), call("search_tool", query="")),
+        calls(call("add_tool", name="own_alpha")),
+        calls(call("own_alpha")),
+        text("done"),
+    )
+    async with on_stage(tmp_path, *replies, agent={"toolsets": [toolset]}, file={"mcps": {"own": own}}) as stage:
+        await stage.client.result("session/set_mode", sessionId=stage.session, modeId="autonomous")
+        assert (await stage.client.prompt(stage.session, "go"))["result"] == END
+        hidden = {name for name in listed(stage, 0) if name.startswith(("own_alpha", "own_beta"))}
+        assert hidden == set() and ("own_omega" in listed(stage, 0)) == (defer is not True)
+        refused, found = results(stage, 1)
+        assert "There is no tool named" in refused
+        assert "own_alpha: " in found and "own_beta_v2_run_" in found and ("own_omega" in found) == (defer is True)
+        assert "own_alpha" not in listed(stage, 1) and "own_alpha" in listed(stage, 2)
+        assert results(stage, 3)[-1] == "called alpha"
 
 
 @pytest.mark.requirement("client-fs.gate.deferred-too")
