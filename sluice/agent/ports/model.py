@@ -57,8 +57,8 @@ class ModelResponse:
     """What one model call ended with.
 
     `tool_calls` carry the provider's ids; the loop replaces them by its own. `finish_reason` is stop, length, refusal
-    or tool_calls. `usage` is None when the provider reported none. `model` is what it says it ran. `carried` is that of
-    the message that the answer becomes.
+    or tool_calls. `usage` is None when the provider reported none. `model` is what it says it ran. `carried` is that
+    of the message that the answer becomes.
     """
 
     text: str
