@@ -226,6 +226,17 @@ class Agent:
         await self._connection.call("session/set_mode", {"sessionId": session_id, "modeId": mode_id})
         session.mode = mode_id
 
+    async def set_model(self, session_id: str, model_id: str) -> None:
+        """Switch the model of a session whose agent offers models in the older way, not as a setting.
+
+        Errors as for `set_mode`.
+        """
+        session = self.session(session_id)
+        if not session.models:
+            raise NotAdvertised("session/set_model", "models for this session")
+        await self._connection.call("session/set_model", {"sessionId": session_id, "modelId": model_id})
+        session.model = model_id
+
     async def set_config_option(self, session_id: str, option_id: str, value: str | bool) -> tuple[ConfigOption, ...]:
         """Set one setting of a session.
 
@@ -278,6 +289,7 @@ class Agent:
             raise TurnInProgress("session/prompt: a turn is already running")
         # No await between the look and this: two callers cannot both start one.
         turn = session.turn = Turn()
+        session.rows.begin_turn()
         self._connection.spawn(self._run_turn, session, turn, blocks)
         try:
             await turn.ended.wait()

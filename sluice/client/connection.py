@@ -23,6 +23,7 @@ from sluice.client.permissions import PermissionDesk, PermissionHandler
 from sluice.client.process import AgentCommand, AgentProcess, start_agent
 from sluice.client.reading import members, text
 from sluice.client.session import Session, SessionUpdate
+from sluice.client.tasks import task_group
 from sluice.client.updates import parse_update
 from sluice.wire.cleanup import shielded
 from sluice.wire.errors import InvalidParams, MethodNotFound, RequestCancelled
@@ -125,6 +126,8 @@ class Connection:
                 if self.process is not None:
                     self.spawn(self.process.attend)
                     self.spawn(self._watch_process, self.process)
+                # The agent's end is not ours: a call made after it still needs the group in order to fail properly.
+                await anyio.sleep_forever()
 
     def spawn(self, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> None:
         """Run something as a task of this connection."""
@@ -145,8 +148,10 @@ class Connection:
         self._tasks.cancel()
 
     def give_up(self, reason: str) -> None:
-        """End the connection from this side because the agent is beyond help."""
+        """End the connection from this side because the agent is beyond help; its process is killed."""
         self._end = self._end or AgentExited(reason, stderr=self._stderr())
+        if self.process is not None:
+            self.process.kill()
         self._reading.cancel()
 
     async def _read(self) -> None:
@@ -352,19 +357,13 @@ async def open_connection(
     """
     command = AgentCommand(list(target)) if isinstance(target, Sequence) else target
     stream: ByteStream = await start_agent(command) if isinstance(command, AgentCommand) else command
-    failure: Exception | None = None
-    async with anyio.create_task_group() as group:
+    async with task_group() as group:
         connection = Connection(stream, handlers, options)
         group.start_soon(connection.run)
         try:
             yield connection
-        except Exception as error:
-            # Raised again outside of the task group, which would wrap it into an exception group.
-            failure = error
         finally:
             await connection.shut_down()
-    if failure is not None:
-        raise failure
 
 
 def _read_params(params: bytes) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@
       NotAdvertised          the call needs a capability the agent has not advertised; nothing was sent
       TurnInProgress         a second prompt for a session that already runs one; nothing was sent
       ListingError           `session/list` repeats a cursor and would never end
+      ChatStartError         a chat (`sluice.client.provider`) could not be opened; its cause says why
 
 An error the agent itself answers is `sluice.wire.peer.RemoteError` and is passed on as it came.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 __all__ = [
     "AgentExited",
     "AgentStartError",
+    "ChatStartError",
     "ClientError",
     "ListingError",
     "NotAdvertised",
@@ -69,3 +71,10 @@ class TurnInProgress(ClientError):
 
 class ListingError(ClientError):
     """The agent's session listing does not end."""
+
+
+class ChatStartError(ClientError):
+    """A chat could not be opened, and the agent's process has been ended.
+
+    The text begins with the name of the agent; the cause is the error it came from.
+    """

@@ -172,7 +172,8 @@ class PermissionDesk:
 
 
 def _read_request(params: Mapping[str, Any], session: Session) -> PermissionRequest:
-    update = read_tool_update(members(params.get("toolCall"))) or ToolUpdate("")
+    # As an announcement: what an ended call under the same id was says nothing of the one that is asked for.
+    update = read_tool_update(members(params.get("toolCall")), announced=True) or ToolUpdate("")
     return PermissionRequest(
         session_id=session.id,
         row=session.rows.preview(update),

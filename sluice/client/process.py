@@ -200,6 +200,10 @@ class AgentProcess:
             await self._group_within(ladder.after_kill)
         await self._release()
 
+    def kill(self) -> None:
+        """SIGKILL to the group, at once; `shut_down` still follows."""
+        self._signal_group(signal.SIGKILL)
+
     async def _leader_within(self, seconds: float) -> None:
         # Not `wait`: `attend` may already have been cancelled together with everything around it.
         with anyio.move_on_after(seconds):

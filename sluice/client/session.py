@@ -30,7 +30,7 @@ from sluice.client.updates import (
 
 __all__ = [
     "STOP_REASONS",
-    "Mode",
+    "Choice",
     "Session",
     "SessionEntry",
     "SessionUpdate",
@@ -97,8 +97,8 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class Mode:
-    """A mode on offer."""
+class Choice:
+    """A mode or a model on offer."""
 
     id: str
     name: str
@@ -113,14 +113,18 @@ class Session:
         setup: the answer that opened it, as plain data.
         modes: the modes on offer; empty when the agent offers none.
         mode: the id of the current mode, or None.
+        models: the models of the field that agents sent before there were settings; empty without it.
+        model: the id of the current one of `models`, or None.
         turn: the prompt in flight; None when the session is idle.
     """
 
     id: str
     cwd: str
     setup: Mapping[str, Any] = field(default_factory=dict)
-    modes: tuple[Mode, ...] = ()
+    modes: tuple[Choice, ...] = ()
     mode: str | None = None
+    models: tuple[Choice, ...] = ()
+    model: str | None = None
     options: tuple[ConfigOption, ...] = ()
     commands: Commands = field(default_factory=lambda: Commands(()))
     plan: Plan = field(default_factory=lambda: Plan(()))
@@ -133,13 +137,10 @@ class Session:
     def take_setup(self, answer: object) -> None:
         """Read what the answer to new, load or resume offers; null and missing parts offer nothing."""
         self.setup = members(answer)
-        modes = members(self.setup.get("modes"))
-        self.mode = text(modes.get("currentModeId"))
-        self.modes = tuple(
-            Mode(mode_id, text(entry.get("name")) or mode_id, text(entry.get("description")))
-            for entry in items(modes.get("availableModes"))
-            if (mode_id := text(entry.get("id")))
-        )
+        modes, models = members(self.setup.get("modes")), members(self.setup.get("models"))
+        self.mode, self.modes = text(modes.get("currentModeId")), _choices(modes.get("availableModes"), "id")
+        self.model = text(models.get("currentModelId"))
+        self.models = _choices(models.get("availableModels"), "modelId")
         self.options = read_config_options(self.setup.get("configOptions"))
 
     def apply(self, update: Update) -> ToolRow | None:
@@ -176,6 +177,14 @@ class Session:
             self.title = info.title
         if not isinstance(info.updated_at, Unchanged):
             self.updated_at = info.updated_at
+
+
+def _choices(value: object, key: str) -> tuple[Choice, ...]:
+    return tuple(
+        Choice(found, text(entry.get("name")) or found, text(entry.get("description")))
+        for entry in items(value)
+        if (found := text(entry.get(key)))
+    )
 
 
 @dataclass(frozen=True)

@@ -216,6 +216,7 @@ class ToolRow:
 
     Attributes:
         status: pending, in_progress, completed, failed, or "cancelled", which only this side says.
+        generation: 1 for the first call of this id, 2 for the next call that is announced under it, and so on.
     """
 
     call_id: str
@@ -227,6 +228,7 @@ class ToolRow:
     locations: tuple[Mapping[str, Any], ...] = ()
     raw_input: Any = None
     raw_output: Any = None
+    generation: int = 1
 
     @property
     def ended(self) -> bool:
@@ -236,27 +238,39 @@ class ToolRow:
 
 @dataclass
 class ToolRows:
-    """The latest row of every tool call id of a session."""
+    """The latest row of every tool call id of a session.
+
+    Attributes:
+        earlier: the ids whose latest row belongs to a turn before the present one.
+    """
 
     latest: dict[str, ToolRow] = field(default_factory=dict)
+    earlier: set[str] = field(default_factory=set)
+
+    def begin_turn(self) -> None:
+        """A turn begins: a call announced from now on is another one than any before, whatever its id."""
+        self.earlier = set(self.latest)
 
     def apply(self, update: ToolUpdate) -> ToolRow:
         """Fold an update in.
 
-        A call that is announced again after its end is another call under a reused id; an update for a call that
-        was never announced makes a row all the same.
+        A call that is announced again after its end or in a later turn is another call under a reused id; an update
+        for a call that was never announced makes a row all the same.
 
         Returns:
             The row as it is now.
         """
         row = self.latest[update.call_id] = self.preview(update)
+        if update.announced:
+            self.earlier.discard(update.call_id)
         return row
 
     def preview(self, update: ToolUpdate) -> ToolRow:
         """The row as it would be with this update, without keeping it."""
         old = self.latest.get(update.call_id)
-        if old is None or (update.announced and old.ended):
-            old = ToolRow(update.call_id, title=update.name or update.call_id)
+        if old is None or (update.announced and (old.ended or update.call_id in self.earlier)):
+            generation = 1 if old is None else old.generation + 1
+            old = ToolRow(update.call_id, title=update.name or update.call_id, generation=generation)
         changes = {
             name: value
             for name in ("title", "name", "kind", "status", "content", "locations", "raw_input", "raw_output")

@@ -827,6 +827,43 @@ async def test_permissions_are_withdrawn_when_the_agent_dies(tmp_path: Path) -> 
         await gone.wait()
 
 
+@pytest.mark.requirement("acp-provider.process.death")
+async def test_a_prompt_after_the_agents_end_fails_as_every_call_does(tmp_path: Path) -> None:
+    async with in_session(tmp_path, {"session/prompt": [[{"exit": 3}]]}) as played:
+        for _ in range(2):
+            with pytest.raises(AgentExited, match="status 3"):
+                await played.agent.prompt("s1", "x")
+            await anyio.wait_all_tasks_blocked()
+
+
+async def test_a_permission_for_a_reused_id_knows_nothing_of_the_ended_call(tmp_path: Path) -> None:
+    asked: list[PermissionRequest] = []
+
+    async def deny(request: PermissionRequest) -> str | None:
+        asked.append(request)
+        return None
+
+    done = {"sessionUpdate": "tool_call", "toolCallId": "c1", "title": "T", "kind": "read", "status": "completed"}
+    steps = [{"update": done}, ask("p"), {"wait": {"response": "p"}}, END_TURN]
+    async with in_session(tmp_path, {"session/prompt": [steps]}, permission=deny) as played:
+        await played.agent.prompt("s1", "x")
+    assert [(request.row.kind, request.row.status) for request in asked] == [("other", "pending")]
+
+
+@pytest.mark.requirement("acp-provider.update.tool-orphan-and-reuse")
+async def test_an_id_announced_again_in_a_later_turn_is_another_call_even_if_the_old_one_never_ended(
+    tmp_path: Path,
+) -> None:
+    tool = {"sessionUpdate": "tool_call", "toolCallId": "c1", "title": "T", "rawInput": 1}
+    again = {"sessionUpdate": "tool_call", "toolCallId": "c1", "title": "T"}
+    turns = [[{"update": tool}, {"update": again}, END_TURN], [{"update": again}, {"update": again}, END_TURN]]
+    async with in_session(tmp_path, {"session/prompt": turns}) as played:
+        await played.agent.prompt("s1", "x")
+        await played.agent.prompt("s1", "y")
+        rows = [(u.row.generation, u.row.raw_input) for u in played.updates if u.row is not None]
+        assert rows == [(1, 1), (1, 1), (2, None), (2, None)]
+
+
 async def test_a_plan_replaces_the_plan_before_it(tmp_path: Path) -> None:
     def plan(*steps: str) -> dict[str, Any]:
         return {
