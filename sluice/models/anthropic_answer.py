@@ -64,15 +64,15 @@ class _Block:
                 self.call.arguments.append(json.dumps(given["input"], ensure_ascii=False))
 
     def kept(self) -> dict[str, Any] | None:
-        """What stands for the block in what is carried (see `anthropic_history`), None for nothing."""
+        """What stands for the block in what is carried, None for nothing."""
         if self.call is not None:
-            return {"type": "tool_use", "id": self.call.id}
+            return {"call": self.call.id}
         text = "".join(self.text)
         if self.kind == "thinking":
-            return {"type": "thinking", "thinking": text, "signature": self.signature}
+            return {"own": {"type": "thinking", "thinking": text, "signature": self.signature}}
         if self.kind == "text":
-            return {"type": "text", "length": len(text)} if text else None
-        return self.given
+            return {"text": len(text)} if text else None
+        return {"own": self.given}
 
 
 class Answer:

@@ -29,7 +29,7 @@ from sluice.models.content import (
 from sluice.models.names import WireNames, wire_id
 from sluice.models.redact import mask_known
 from sluice.models.settings import ResolvedModel
-from sluice.persistence.records import Message, Part
+from sluice.persistence.records import Message, Part, ToolCallRecord
 
 __all__ = ["History", "history", "request_body"]
 
@@ -168,47 +168,29 @@ def _text(text: str) -> Block:
     return {"type": "text", "text": text}
 
 
+class _Told:
+    """How the format writes what an answer says; see `carried.Told`."""
+
+    def __init__(self, names: WireNames) -> None:
+        self._names = names
+
+    def text(self, text: str, piece: Mapping[str, Any] | None = None) -> Block:
+        return _text(text)
+
+    def call(self, call: ToolCallRecord, id: str, piece: Mapping[str, Any] | None = None) -> Block:
+        name = self._names.wire(call.name)
+        return {"type": "tool_use", "id": id, "name": name, "input": arguments_of(call.arguments)}
+
+
 def _add_answer(told: History, message: Message, names: WireNames, distrusted: frozenset[str]) -> None:
-    mark = told.prefix.mark
-    blocks = _as_it_came(message, carried(message, mark, distrusted), names, told.ids)
+    mark, form = told.prefix.mark, _Told(names)
+    blocks = [] if mark in distrusted else carried(message, mark, form, told.ids)
     if blocks:
         told.used.add(mark)
     else:
         blocks = [_text(message.text)] if message.text.strip() else []
-        blocks += [_call(wire_id(call.id), names.wire(call.name), call.arguments) for call in message.tool_calls]
+        blocks += [form.call(call, wire_id(call.id)) for call in message.tool_calls]
     told.add("assistant", blocks)
-
-
-def _as_it_came(message: Message, kept: Sequence[Any], names: WireNames, ids: dict[str, str]) -> list[Block]:
-    """The answer in the order and with the ids in which the service gave it; [] when it is no longer that answer.
-
-    What is kept has the thoughts whole; a text by its length and a call by its id, since they are in the message.
-    """
-    blocks: list[Block] = []
-    at, calls = 0, iter(message.tool_calls)
-    own: dict[str, str] = {}
-    for piece in kept:
-        if piece["type"] == "text":
-            text = message.text[at : at + piece["length"]]
-            at += piece["length"]
-            if text.strip():  # the service says blanks between a thought and a call, and takes none
-                blocks.append(_text(text))
-        elif piece["type"] == "tool_use":
-            call = next(calls, None)
-            if call is None:
-                return []
-            own[call.id] = piece["id"]
-            blocks.append(_call(piece["id"], names.wire(call.name), call.arguments))
-        else:
-            blocks.append(piece)
-    if at != len(message.text) or next(calls, None) is not None:
-        return []
-    ids.update(own)
-    return blocks
-
-
-def _call(id: str, name: str, arguments: str) -> Block:
-    return {"type": "tool_use", "id": id, "name": name, "input": arguments_of(arguments)}
 
 
 def _result(message: Message, ids: Mapping[str, str]) -> Block:

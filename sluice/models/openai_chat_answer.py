@@ -251,6 +251,7 @@ def read_usage(usage: Any) -> Usage | None:
         cached_input_tokens=count(usage.get("prompt_tokens_details"), "cached_tokens")
         or count(usage, "prompt_cache_hit_tokens"),
         reasoning_tokens=count(usage.get("completion_tokens_details"), "reasoning_tokens"),
+        cached_write_tokens=count(usage.get("prompt_tokens_details"), "cache_write_tokens"),
     )
 
 

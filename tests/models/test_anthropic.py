@@ -353,7 +353,7 @@ def test_whatever_an_answer_is_made_of_goes_back_as_it_came(steps: Sequence[Any]
     assert dialect.carried(other) == 0
 
 
-@pytest.mark.parametrize("carried", ["nonsense", "{}", '{"mark": "x", "blocks": [1]}', '{"mark": 3, "blocks": []}'])
+@pytest.mark.parametrize("carried", ["nonsense", "{}", '{"mark": "x", "pieces": [1]}', '{"mark": 3, "pieces": []}'])
 def test_what_another_version_has_kept_is_passed_over(carried: str) -> None:
     body = body_of("go", replace(assistant("a"), carried=carried), "on")
     check_request(HEADERS, body, Signatures())
