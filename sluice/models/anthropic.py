@@ -21,7 +21,7 @@ __all__ = ["API"]
 def _ask(resolved: ResolvedModel, request: ModelRequest, distrusted: frozenset[str]) -> Asked:
     names = WireNames(tool.name for tool in request.tools)
     body, told = request_body(resolved, request, names, distrusted)
-    return Asked(body, Answer(names, told.prefix.mark), frozenset(told.used))
+    return Asked(body, Answer(names, told.replay.prefix.mark), frozenset(told.replay.used))
 
 
 def _headers(resolved: ResolvedModel) -> Mapping[str, str]:

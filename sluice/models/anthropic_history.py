@@ -15,7 +15,7 @@ from typing import Any
 
 from sluice.agent.ports import ModelRequest
 from sluice.models.anthropic_thinking import family, thinking
-from sluice.models.carried import Prefix, carried
+from sluice.models.carried import Prefix, Replay
 from sluice.models.content import (
     Block,
     arguments_of,
@@ -26,7 +26,7 @@ from sluice.models.content import (
     output_limit,
     tools_of,
 )
-from sluice.models.names import WireNames, wire_id
+from sluice.models.names import WireNames
 from sluice.models.redact import mask_known
 from sluice.models.settings import ResolvedModel
 from sluice.persistence.records import Message, Part, ToolCallRecord
@@ -41,13 +41,10 @@ _CACHED = {"cache_control": {"type": "ephemeral"}}
 
 @dataclass(slots=True)
 class History:
-    """The messages of one request. `prefix` has come to the end of them; `used` are the marks of what is carried."""
+    """The messages of one request."""
 
-    prefix: Prefix
+    replay: Replay
     messages: list[dict[str, Any]] = field(default_factory=list)
-    used: set[str] = field(default_factory=set)
-    ids: dict[str, str] = field(default_factory=dict)
-    """Our call ids -> the service's own, for the answers that go back as they came."""
 
     @property
     def unbroken(self) -> bool:
@@ -64,7 +61,7 @@ class History:
             self.messages[-1]["content"] += content
         else:
             self.messages.append({"role": role, "content": list(content)})
-        self.prefix.add(role, content)
+        self.replay.prefix.add(role, content)
 
 
 def request_body(
@@ -86,7 +83,7 @@ def request_body(
     ]
     prefix = Prefix(resolved)
     prefix.add(system, tools)
-    told = history(request.messages, names, prefix, capabilities(resolved), distrusted)
+    told = history(request.messages, Replay(prefix, _Told(names), distrusted), capabilities(resolved))
     room = output_limit(options.max_tokens or kind.max_tokens, request.max_output_tokens) or kind.max_tokens
     body: dict[str, Any] = {"model": resolved.model, "max_tokens": room, "messages": told.messages, "stream": True}
     if system:
@@ -137,28 +134,20 @@ def _with_cache_marks(body: dict[str, Any]) -> dict[str, Any]:
 # --- the messages ------------------------------------------------------------------------------------------------
 
 
-def history(
-    messages: Iterable[Message],
-    names: WireNames,
-    prefix: Prefix,
-    taken: Mapping[str, bool],
-    distrusted: frozenset[str] = frozenset(),
-) -> History:
+def history(messages: Iterable[Message], replay: Replay, taken: Mapping[str, bool]) -> History:
     """The messages of a conversation, without its system texts.
 
     Args:
         messages: a valid history: each tool call has exactly one result, right after it.
-        names: the mapping of tool names.
-        prefix: what stands before the messages.
+        replay: what stands before the messages, and what the service made earlier.
         taken: what the model takes besides text; images are sent unless they are ruled out, PDF only when named.
-        distrusted: marks of what the service does not take back.
     """
-    told = History(prefix)
+    told = History(replay)
     for message in messages:
         if message.role == "assistant":
-            _add_answer(told, message, names, distrusted)
+            told.add("assistant", replay.answer(message))
         elif message.role == "tool":
-            told.add("user", [_result(message, told.ids)])
+            told.add("user", [_result(message, replay.id_of(message.tool_call_id))])
         elif message.role == "user":
             told.add("user", blocks_of(message.parts, partial(_media, taken=taken), _text))
     return told
@@ -174,28 +163,16 @@ class _Told:
     def __init__(self, names: WireNames) -> None:
         self._names = names
 
-    def text(self, text: str, piece: Mapping[str, Any] | None = None) -> Block:
+    def text(self, text: str, piece: Mapping[str, Any]) -> Block:
         return _text(text)
 
-    def call(self, call: ToolCallRecord, id: str, piece: Mapping[str, Any] | None = None) -> Block:
+    def call(self, call: ToolCallRecord, id: str, piece: Mapping[str, Any]) -> Block:
         name = self._names.wire(call.name)
         return {"type": "tool_use", "id": id, "name": name, "input": arguments_of(call.arguments)}
 
 
-def _add_answer(told: History, message: Message, names: WireNames, distrusted: frozenset[str]) -> None:
-    mark, form = told.prefix.mark, _Told(names)
-    blocks = [] if mark in distrusted else carried(message, mark, form, told.ids)
-    if blocks:
-        told.used.add(mark)
-    else:
-        blocks = [_text(message.text)] if message.text.strip() else []
-        blocks += [form.call(call, wire_id(call.id)) for call in message.tool_calls]
-    told.add("assistant", blocks)
-
-
-def _result(message: Message, ids: Mapping[str, str]) -> Block:
-    given = ids.get(message.tool_call_id) or wire_id(message.tool_call_id)
-    result = {"type": "tool_result", "tool_use_id": given, "content": as_text(message.parts) or "(no output)"}
+def _result(message: Message, id: str) -> Block:
+    result = {"type": "tool_result", "tool_use_id": id, "content": as_text(message.parts) or "(no output)"}
     return {**result, "is_error": True} if message.status == "failed" else result
 
 

@@ -13,15 +13,16 @@ documentation, "Thought signatures".
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
+from sluice.models.names import wire_id
 from sluice.models.settings import ResolvedModel
 from sluice.persistence.records import Message, ToolCallRecord
 
-__all__ = ["Prefix", "Told", "carried", "sealed"]
+__all__ = ["Prefix", "Replay", "Told", "sealed"]
 
 
 class _Sealed(msgspec.Struct):
@@ -77,37 +78,66 @@ class Told(Protocol):
         ...
 
 
-def carried(message: Message, mark: str, told: Told, ids: MutableMapping[str, str]) -> list[dict[str, Any]]:
-    """An answer in the order and with the ids in which the service gave it, [] when it may not be sent like that.
+class Replay:
+    """The answers of one request's history as they are sent: as they came where that may be, else written anew.
 
-    Args:
-        message: an answer of the history.
-        mark: that of everything before it in this request.
-        told: how texts and calls are written.
-        ids: our call ids -> the service's; those of this answer are added.
+    Attributes:
+        prefix: everything so far; whoever sends something tells it.
+        used: the marks of the answers that go back as they came.
     """
-    found = _opened(message)
-    if found is None or found.mark != mark:
-        return []
-    blocks: list[dict[str, Any]] = []
-    at, calls = 0, list(message.tool_calls)
-    if sum("call" in piece for piece in found.pieces) != len(calls):
-        return []
-    if sum(piece.get("text", 0) for piece in found.pieces) != len(message.text):
-        return []
-    for piece in found.pieces:
-        if "text" in piece:
-            text = message.text[at : at + piece["text"]]
-            at += piece["text"]
-            if text.strip():  # services say blanks between a thought and a call, and take none
-                blocks.append(told.text(text, piece))
-        elif "call" in piece:
-            call = calls.pop(0)
-            ids[call.id] = piece["call"]
-            blocks.append(told.call(call, piece["call"], piece))
-        else:
-            blocks.append(piece["own"])
-    return blocks
+
+    def __init__(self, prefix: Prefix, told: Told, distrusted: frozenset[str] = frozenset()) -> None:
+        """Begin.
+
+        Args:
+            prefix: what stands before the conversation.
+            told: how texts and calls are written.
+            distrusted: marks of what the service has refused to take back.
+        """
+        self.prefix = prefix
+        self.used: set[str] = set()
+        self._told = told
+        self._distrusted = distrusted
+        self._ids: dict[str, str] = {}
+
+    def id_of(self, call_id: str) -> str:
+        """The id by which the service knows a call, for its result."""
+        return self._ids.get(call_id) or wire_id(call_id)
+
+    def answer(self, message: Message) -> list[dict[str, Any]]:
+        """What an answer says, in order; [] when it says nothing."""
+        mark = self.prefix.mark
+        found = None if mark in self._distrusted else _opened(message)
+        if found is not None and found.mark == mark and _fits(found, message):
+            self.used.add(mark)
+            return self._as_it_came(message, found)
+        blocks = [self._told.text(message.text, {})] if message.text.strip() else []
+        return blocks + [self._told.call(call, wire_id(call.id), {}) for call in message.tool_calls]
+
+    def _as_it_came(self, message: Message, found: _Sealed) -> list[dict[str, Any]]:
+        blocks: list[dict[str, Any]] = []
+        at, calls = 0, iter(message.tool_calls)
+        for piece in found.pieces:
+            if "text" in piece:
+                text = message.text[at : at + piece["text"]]
+                at += piece["text"]
+                if text.strip():  # services say blanks between a thought and a call, and take none
+                    blocks.append(self._told.text(text, piece))
+            elif "call" in piece:
+                call = next(calls)
+                self._ids[call.id] = piece["call"]
+                blocks.append(self._told.call(call, piece["call"], piece))
+            else:
+                blocks.append(piece["own"])
+        return blocks
+
+
+def _fits(found: _Sealed, message: Message) -> bool:
+    """Whether the message still has the texts and calls that were kept of it."""
+    calls = sum("call" in piece for piece in found.pieces)
+    return calls == len(message.tool_calls) and sum(piece.get("text", 0) for piece in found.pieces) == len(
+        message.text
+    )
 
 
 def _opened(message: Message) -> _Sealed | None:

@@ -333,7 +333,9 @@ def test_whatever_an_answer_is_made_of_goes_back_as_it_came(steps: Sequence[Any]
     dialect = Anthropic()
     resolved = replace(CLAUDE, model=model)
     body = body_of("go", resolved=resolved)
-    answer = Answer(WireNames(["shell"]), request_body(resolved, asked("go"), WireNames(["shell"]))[1].prefix.mark)
+    answer = Answer(
+        WireNames(["shell"]), request_body(resolved, asked("go"), WireNames(["shell"]))[1].replay.prefix.mark
+    )
     voice = dialect.voice(body, steps)
     events = [*voice.begin(), *(event for step in steps for event in voice.events(step))]
     events += [*voice.events(ms.Finish("tool_calls")), *voice.end()]
