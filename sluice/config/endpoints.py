@@ -56,12 +56,10 @@ def _check_provider_entry(ctx: Context, name: str, node: Node, declared: dict[st
         problem = address_problem(name, declared)
         if problem is not None:
             raise ctx.error(_at(node, "base_url"), join(key, "base_url"), problem)
-    if entry.api_type == "openai_responses":
-        ctx.warn(
-            _at(node, "api_type"),
-            join(key, "api_type"),
-            "openai_responses is known but not built yet; sessions that need it will fail",
-        )
+    base = PROVIDERS.get(entry.provider)
+    if entry.api_type is not None and base is not None and base.api != "openai_chatcompletions":
+        message = f'provider "{entry.provider}" has an API of its own; api_type is for OpenAI and what is compatible'
+        raise ctx.error(_at(node, "api_type"), join(key, "api_type"), message)
 
 
 def _model(ctx: Context, name: str, node: Node) -> ModelConfig:

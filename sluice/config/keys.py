@@ -149,7 +149,6 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
     },
     "values": {
         "external agent": "an agent from a registry in sub_agents or handoffs",
-        "openai_responses": "the Responses API (`api_type`)",
         "template": "`${…}` that is not `${env.X}`",
     },
 }

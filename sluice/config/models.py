@@ -153,7 +153,8 @@ def resolve(file: AgentFile, ref: str, env: Environ) -> ResolvedModel:
     need = _need(file, ref, options, env)
     if need.missing:
         raise MissingCredentials(need.missing, f"set {' and '.join(need.missing)} to use the model {ref}")
-    api = PROVIDERS[base_provider(options.provider, file.providers)].api
+    entry = file.providers.get(options.provider)
+    api = (entry.api_type if entry is not None else None) or _built_in(file, ref, options.provider).api
     return ResolvedModel(
         options.provider, options.model, api, need.base_url, need.key, options, file.path, key_name=need.key_name
     )
@@ -365,9 +366,6 @@ def _built_in(file: AgentFile, ref: str, name: str) -> Provider:
     base = base_provider(name, file.providers)
     if base in NOT_BUILT:
         raise ModelUnavailable(file, ref, _not_built(base))
-    entry = file.providers.get(name)
-    if entry is not None and entry.api_type == "openai_responses":
-        raise ModelUnavailable(file, ref, f"provider {name} asks for openai_responses, which is not built yet")
     if base not in PROVIDERS:
         near = did_you_mean(base, {*file.providers, *PROVIDERS})
         raise ModelUnavailable(file, ref, f'unknown provider "{base}"{near}')

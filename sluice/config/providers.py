@@ -15,7 +15,7 @@ from sluice.config.values import Frozen
 
 __all__ = ["AUTO_ORDER", "NOT_BUILT", "PROVIDERS", "Api", "Provider", "known_providers"]
 
-Api = Literal["openai_chatcompletions", "anthropic", "scripted", "local"]
+Api = Literal["openai_chatcompletions", "openai_responses", "anthropic", "scripted", "local"]
 
 
 class Provider(Frozen, frozen=True):

@@ -33,6 +33,11 @@ def build(resolved: ResolvedModel, *, directory: str | Path = "", engines: Engin
         from sluice.models.remote import Remote
 
         return Remote(anthropic.API, resolved)
+    if resolved.api == "openai_responses":
+        from sluice.models import openai_responses
+        from sluice.models.remote import Remote
+
+        return Remote(openai_responses.API, resolved)
     if resolved.api == "scripted":
         from sluice.models.scripted import Scripted
 

@@ -34,7 +34,9 @@ _RATE = re.compile(r"rate[_ -]?limit|too many requests|quota|throttl", re.IGNORE
 _TRANSIENT = re.compile(r"overload|unavailable|timeout|timed out|server[_ ]error|internal|try again", re.IGNORECASE)
 
 _NOT_TAKEN_BACK = re.compile(
-    r"signature|(?:thinking|reasoning)\b.{0,40}\b(?:bound|modified|altered)|encrypted[_ ]content", re.IGNORECASE
+    r"signature|(?:thinking|reasoning)\b.{0,40}\b(?:bound|modified|altered)|encrypted[_ ]content"
+    r"|'reasoning'.{0,40}required|required 'reasoning'",
+    re.IGNORECASE,
 )
 """How services say that something of theirs came back other than they gave it."""
 

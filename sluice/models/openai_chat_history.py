@@ -24,7 +24,7 @@ from sluice.models.content import (
 from sluice.models.names import WireNames, wire_id
 from sluice.models.redact import mask_known
 from sluice.models.settings import ResolvedModel
-from sluice.models.thinking import thinking_options
+from sluice.models.thinking import reasons, thinking_options
 from sluice.persistence.records import Message, Part, ToolCallRecord
 
 __all__ = ["request_body", "to_chat"]
@@ -32,9 +32,6 @@ __all__ = ["request_body", "to_chat"]
 _SAMPLING = ("temperature", "top_p", "frequency_penalty", "presence_penalty")
 _PROTECTED = frozenset({"messages", "stream"})
 """Keys of the body that `extra_body` cannot replace."""
-
-_REASONING_MODELS = ("o1", "o3", "o4", "gpt-5", "gpt-6")
-"""Model families of OpenAI that refuse `max_tokens` and take `max_completion_tokens` in its place."""
 
 _AUDIO_FORMATS = {
     **dict.fromkeys(("audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave"), "wav"),
@@ -167,5 +164,5 @@ def _media(part: Part, taken: Mapping[str, bool]) -> dict[str, Any] | None:
 
 
 def _limit_name(resolved: ResolvedModel) -> str:
-    reasons = resolved.provider == "openai" and resolved.model.startswith(_REASONING_MODELS)
-    return "max_completion_tokens" if reasons else "max_tokens"
+    """OpenAI's reasoning models refuse `max_tokens` and take another name in its place."""
+    return "max_completion_tokens" if reasons(resolved.provider, resolved.model) else "max_tokens"

@@ -1,4 +1,4 @@
-"""`thinking_budget` in the words of chat-completions servers.
+"""`thinking_budget` in the words of OpenAI and of the servers that are compatible.
 
 OpenAI and most others take `reasoning_effort`; OpenRouter takes an object `reasoning` that also knows token counts.
 Source: requirement models.options.thinking-budget; OpenAI API reference "reasoning_effort"; OpenRouter, "Reasoning
@@ -9,11 +9,20 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["thinking_options"]
+__all__ = ["reasons", "thinking_options"]
 
 _EFFORTS = {"minimal": "minimal", "low": "low", "medium": "medium", "high": "high", "xhigh": "xhigh", "max": "xhigh"}
 _LOW_TOKENS, _MEDIUM_TOKENS = 2048, 8192
 """Tokens up to which a budget counts as low and as medium effort, for servers that know no token counts."""
+
+
+_REASONING_MODELS = ("o1", "o3", "o4", "gpt-5", "gpt-6")
+"""Beginnings of the names of OpenAI's models that reason."""
+
+
+def reasons(provider: str, model: str) -> bool:
+    """Whether a model is known to reason before it answers: one of OpenAI's families that do."""
+    return provider == "openai" and model.startswith(_REASONING_MODELS)
 
 
 def thinking_options(provider: str, model: str, budget: int | str | None) -> dict[str, Any]:

@@ -187,9 +187,14 @@ def test_what_is_wrong_with_a_provider_is_named(written: str, key: str, message:
     assert (found.line, found.key, found.message) == (6, f"providers.p.{key}", message)
 
 
-def test_the_responses_api_is_a_warning_at_its_line() -> None:
-    found = warnings(f"{MINIMAL}providers:\n  p:\n    api_type: openai_responses\n")
-    assert [(line, key) for line, key, _ in found] == [(6, "providers.p.api_type")]
+@pytest.mark.requirement("models.providers.openai-responses")
+def test_the_responses_api_is_chosen_by_an_entry_and_by_no_provider_that_has_its_own() -> None:
+    assert warnings(f"{MINIMAL}providers:\n  p:\n    api_type: openai_responses\n") == []
+    for provider in ("anthropic", "scripted"):
+        text = f"{MINIMAL}providers:\n  p:\n    provider: {provider}\n    api_type: openai_responses\n"
+        found = error(text)
+        assert (found.line, found.key) == (7, "providers.p.api_type")
+        assert f'provider "{provider}" has an API of its own' in found.message
 
 
 # --- references --------------------------------------------------------------------------------------------------

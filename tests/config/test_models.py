@@ -302,7 +302,6 @@ def test_a_provider_that_is_not_built_is_an_error_when_it_is_needed(provider: st
         ("multi", 3, "provider amazon-bedrock is not built yet; use openai or another OpenAI-compatible provider"),
         ("alloy", 4, "alloy names several models; name one"),
         ("fast,multi", None, "fast,multi names several models; name one"),
-        ("new/x", None, "provider new asks for openai_responses, which is not built yet"),
         ("local", None, LOCAL_MISSING),
         ("local/1.5b", None, LOCAL_MISSING.replace("0.5b", "1.5b")),
         ("local/2b", None, 'unknown local model "2b"; there are 0.5b and 1.5b'),
@@ -317,7 +316,6 @@ def test_a_reference_that_no_session_can_use_says_why(ref: str, line: int | None
     file = read(
         "agents: {root: {model: fast}}\nmodels:\n  multi: {first_available: [amazon-bedrock/x]}\n"
         "  alloy: {model: 'openai/a,openai/b'}\n  fast: {provider: scripted, model: s}\n"
-        "providers: {new: {api_type: openai_responses}}\n"
     )
     with pytest.raises(ModelUnavailable) as caught:
         resolve(file, ref, {})
@@ -343,6 +341,27 @@ def test_what_is_missing_is_named_once_in_the_order_of_the_agents() -> None:
     assert missing_text(file, {"OPENAI_API_KEY": SECRET}) == (
         "credentials are missing: set MISTRAL_API_KEY (model mistral/x); MISTRAL_API_KEY (model mistral/y)"
     )
+
+
+@pytest.mark.requirement("models.providers.openai-responses")
+def test_the_api_is_that_of_the_entry_else_that_of_the_provider() -> None:
+    entries = (
+        "providers: {openai: {api_type: openai_responses},"
+        " house: {base_url: 'http://h/v1', api_type: openai_responses},"
+        " plain: {base_url: 'http://h/v1'}, chat: {provider: openai, api_type: openai_chatcompletions}}\n"
+    )
+    keys = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}
+    found = {
+        ref: resolve(read(MINIMAL + entries), f"{ref}/x", keys).api
+        for ref in ("openai", "house", "plain", "chat", "anthropic")
+    }
+    assert found == {
+        "openai": "openai_responses",
+        "house": "openai_responses",
+        "plain": "openai_chatcompletions",
+        "chat": "openai_chatcompletions",
+        "anthropic": "anthropic",
+    }
 
 
 # --- several models ----------------------------------------------------------------------------------------------

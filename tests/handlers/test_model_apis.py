@@ -34,7 +34,7 @@ from tests.support.setup import Stage, agent_on, on_stage
 from tests.support.wire import serving, spawned
 
 CARRIES = [name for name in APIS if SPOKEN[name].carries]
-BUILT = pytest.mark.requirement("models.providers.anthropic")
+BUILT = pytest.mark.requirement("models.providers.anthropic", "models.providers.openai-responses")
 pytestmark = [pytest.mark.anyio]
 
 THINKS = {"type": "think"}
@@ -49,7 +49,9 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 async def stage_of(api: str, directory: Path, *replies: Scripted, **more: Any) -> AsyncIterator[Stage]:
     spoken = SPOKEN[api]
     entry = {**spoken.entry, **more.pop("entry", {})}
-    async with on_stage(directory, *replies, dialect=spoken.dialect(), entry=entry, **more) as stage:
+    async with on_stage(
+        directory, *replies, dialect=spoken.dialect(), entry=entry, file=spoken.file, **more
+    ) as stage:
         yield stage
 
 
@@ -97,7 +99,8 @@ async def test_signed_thoughts_go_back_as_they_came_also_after_a_restart(tmp_pat
         text("Four."),
     ]
     async with ModelServer(replies, dialect=spoken.dialect()) as model:
-        path = agent_on(tmp_path, model.base_url, model=spoken.entry, agent={"safety": "autonomous"})
+        agent = {"safety": "autonomous"}
+        path = agent_on(tmp_path, model.base_url, model=spoken.entry, agent=agent, **spoken.file)
         async with serving(path, tmp_path / "s.db") as server:
             await server.client.initialize()
             session = await server.client.new(tmp_path)
@@ -265,7 +268,7 @@ async def test_a_conversation_is_compacted_and_goes_on(tmp_path: Path, api: str)
 
 
 @pytest.mark.requirement("audio.provider.others-notice-only")
-@pytest.mark.parametrize("api", ["anthropic"])
+@pytest.mark.parametrize("api", ["anthropic", "openai_responses"])
 async def test_other_apis_get_the_notice_of_a_sound_and_no_bytes(tmp_path: Path, api: str) -> None:
     sound = base64.b64encode(b"RIFF sound").decode()
     block = {"type": "audio", "data": sound, "mimeType": "audio/wav"}
@@ -283,9 +286,14 @@ async def test_auto_takes_the_provider_whose_key_is_set_and_the_key_shows_nowher
     async with ModelServer([failing(api, 401, f"bad key {key}"), calls(call("think", thought="x")), text("ok")],
                            dialect=spoken.dialect()) as model:  # fmt: skip
         path = tmp_path / "agent.yaml"
+        declared = {**spoken.declared, "base_url": model.base_url, "token_key": spoken.key}
         path.write_text(
-            "agents: {root: {model: auto, toolsets: [{type: think}]}}\n"
-            f"providers: {{{spoken.provider}: {{base_url: '{model.base_url}', token_key: {spoken.key}}}}}\n"
+            json.dumps(
+                {
+                    "agents": {"root": {"model": "auto", "toolsets": [{"type": "think"}]}},
+                    "providers": {spoken.provider: declared},
+                }
+            )
         )
         environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), spoken.key: key}
         journal = tmp_path / "journal"

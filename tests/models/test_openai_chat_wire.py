@@ -282,8 +282,8 @@ def test_a_login_in_the_address_becomes_a_header_and_is_a_secret() -> None:
 
 
 def test_an_api_that_is_not_built_is_told() -> None:
-    with pytest.raises(ModelError, match="openai_responses"):
-        build(Resolved("http://x/v1", api="openai_responses"))
+    with pytest.raises(ModelError, match="telepathy"):
+        build(Resolved("http://x/v1", api="telepathy"))
 
 
 def test_making_a_model_loads_no_http_library() -> None:
