@@ -142,7 +142,6 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
         "webhook": "sending a message to a URL",
     },
     "providers": {
-        "google": "Google Gemini",
         "amazon-bedrock": "Amazon Bedrock",
         "chatgpt": "a ChatGPT sign-in",
         "github-copilot": "GitHub Copilot",

@@ -348,9 +348,10 @@ def _need(file: AgentFile, ref: str, options: ModelConfig, env: Environ) -> _Nee
         return _Need(base_url, key, missing if key else (token_key, *missing), token_key)
     if written is not None and built_in.base_url is not None:
         return _Need(base_url, None)
-    key = _value(env, built_in.key)
+    name = next((one for one in (built_in.key, *built_in.other_keys) if _value(env, one)), built_in.key)
+    key = _value(env, name)
     needed = built_in.key is not None and url_from_env is None and not key
-    return _Need(base_url, key, (str(built_in.key), *missing) if needed else missing, built_in.key or "")
+    return _Need(base_url, key, (str(built_in.key), *missing) if needed else missing, name or "")
 
 
 def _filled(url: str, built_in: Provider, written: str | None, env: Environ) -> tuple[str, tuple[str, ...]]:

@@ -15,7 +15,7 @@ from sluice.config.values import Frozen
 
 __all__ = ["AUTO_ORDER", "NOT_BUILT", "PROVIDERS", "Api", "Provider", "known_providers"]
 
-Api = Literal["openai_chatcompletions", "openai_responses", "anthropic", "scripted", "local"]
+Api = Literal["openai_chatcompletions", "openai_responses", "anthropic", "gemini", "scripted", "local"]
 
 
 class Provider(Frozen, frozen=True):
@@ -23,7 +23,8 @@ class Provider(Frozen, frozen=True):
 
     `base_url` is None when the agent file has to give one; it may hold `${X}`, and then X has to be set like a key.
     `key` is the variable with the key, None for a provider that needs none. `url_variable` names the variable that
-    replaces the base URL, and with it the need for a key; `url_suffix` is put behind its value.
+    replaces the base URL, and with it the need for a key; `url_suffix` is put behind its value. `other_keys` are
+    variables that do in place of `key`, in this order.
     """
 
     id: str
@@ -32,6 +33,7 @@ class Provider(Frozen, frozen=True):
     api: Api = "openai_chatcompletions"
     url_variable: str | None = None
     url_suffix: str = ""
+    other_keys: tuple[str, ...] = ()
 
 
 _CLOUDFLARE = "https://api.cloudflare.com/client/v4/accounts/${CLOUDFLARE_ACCOUNT_ID}/ai/v1"
@@ -45,6 +47,13 @@ _ROWS = (
         "ANTHROPIC_API_KEY",
         api="anthropic",
         url_variable="ANTHROPIC_BASE_URL",
+    ),
+    Provider(
+        "google",
+        "https://generativelanguage.googleapis.com/v1beta",
+        "GOOGLE_API_KEY",
+        api="gemini",
+        other_keys=("GEMINI_API_KEY",),
     ),
     Provider("azure", None, "AZURE_API_KEY"),
     Provider("xai", "https://api.x.ai/v1", "XAI_API_KEY"),
@@ -85,6 +94,7 @@ NOT_BUILT: Mapping[str, str] = KNOWN_NOT_BUILT["providers"]
 AUTO_ORDER: tuple[tuple[str, str], ...] = (
     ("anthropic", "claude-sonnet-5-5"),
     ("openai", "gpt-5-mini"),
+    ("google", "gemini-3.8-flash"),
     ("mistral", "mistral-small-latest"),
     ("deepseek", "deepseek-chat"),
     ("openrouter", "openrouter/auto"),

@@ -38,6 +38,11 @@ def build(resolved: ResolvedModel, *, directory: str | Path = "", engines: Engin
         from sluice.models.remote import Remote
 
         return Remote(openai_responses.API, resolved)
+    if resolved.api == "gemini":
+        from sluice.models import gemini
+        from sluice.models.remote import Remote
+
+        return Remote(gemini.API, resolved)
     if resolved.api == "scripted":
         from sluice.models.scripted import Scripted
 

@@ -16,7 +16,7 @@ from sluice.models.apis import StreamError
 from sluice.models.carried import sealed
 from sluice.models.names import WireNames
 from sluice.models.reading import Call, broken_off, count, decoded, records
-from sluice.persistence.records import Usage
+from sluice.persistence.records import ToolCallRecord, Usage
 
 __all__ = ["Answer", "read_usage"]
 
@@ -174,22 +174,22 @@ class Answer:
         if reason in ("stop", "tool_calls"):
             reason = "tool_calls" if calls else "stop"
         refused = reason == "refusal"
+        text = "".join(piece for block in blocks if block.kind == "text" for piece in block.text)
         return ModelResponse(
-            text="".join(piece for block in blocks if block.kind == "text" for piece in block.text),
+            text=text,
             thought="".join(piece for block in blocks if block.kind == "thinking" for piece in block.text),
             tool_calls=() if refused else calls,
             finish_reason=reason,
             usage=self.usage,
             model=self._model,
-            carried="" if refused else self._sealed(blocks, len(calls)),
+            carried="" if refused else self._sealed(blocks, text, calls),
         )
 
-    def _sealed(self, blocks: Sequence[_Block], calls: int) -> str:
-        """What is handed back with the answer: nothing, unless it has signed thoughts and is whole."""
+    def _sealed(self, blocks: Sequence[_Block], text: str, calls: Sequence[ToolCallRecord]) -> str:
+        """What is handed back with the answer: nothing, unless it has signed thoughts."""
         signed = any(block.kind == "redacted_thinking" or block.signature for block in blocks)
-        whole = calls == sum(block.call is not None for block in blocks)
         kept = [piece for block in blocks if (piece := block.kept()) is not None]
-        return sealed(self._mark, kept) if signed and whole else ""
+        return sealed(self._mark, kept, text, calls) if signed else ""
 
 
 def read_usage(usage: dict[str, Any]) -> Usage:

@@ -2,9 +2,9 @@
 
 A service signs its reasoning and refuses a request in which a signed piece stands behind other words than those it
 was made behind, or before another model. So each piece is kept with a mark: who made it, and a digest of everything
-that was sent before it. It is sent again only where both are the same. Whatever changed the prompt in between (a
-compaction, a tool that came or went, another day in the system text), nobody has to know: the piece is left out then,
-and every service takes a history without it.
+that was sent before it. It is sent again only where both are the same and its answer still says what it said.
+Whatever changed the prompt in between (a compaction, a tool that came or went, another day in the system text),
+nobody has to know: the piece is left out then, and every service takes a history without it.
 
 Source: Claude API documentation, "Preserved thinking"; OpenAI API documentation, "Reasoning models"; Gemini API
 documentation, "Thought signatures".
@@ -26,9 +26,12 @@ __all__ = ["Prefix", "Replay", "Told", "sealed"]
 
 
 class _Sealed(msgspec.Struct):
-    """The stored form. `mark` is maker and digest in one; `pieces` are the answer in its order."""
+    """The stored form. `mark` is maker and digest in one, `said` a digest of the text and the calls; `pieces` are the
+    answer in its order.
+    """
 
     mark: str
+    said: str
     pieces: list[dict[str, Any]]
 
 
@@ -54,16 +57,24 @@ class Prefix:
         return self._digest.hexdigest()
 
 
-def sealed(mark: str, pieces: Sequence[dict[str, Any]]) -> str:
-    """The text to keep with an answer, for `Message.carried`.
+def sealed(mark: str, pieces: Sequence[dict[str, Any]], text: str, calls: Sequence[ToolCallRecord]) -> str:
+    """The text to keep with an answer, for `Message.carried`; "" when not all of its calls have come to be.
 
     Args:
         mark: that of everything that was sent.
         pieces: the answer in its order. What goes back unchanged stands under `own`. The rest is in the message
             already: a text stands there as its length (`text`), a call as the service's id for it (`call`); what the
             API wants to know of these besides may stand beside.
+        text: that of the answer.
+        calls: those of the answer.
     """
-    return msgspec.json.encode(_Sealed(mark, list(pieces))).decode()
+    if sum("call" in piece for piece in pieces) != len(calls):
+        return ""
+    return msgspec.json.encode(_Sealed(mark, _said(text, calls), list(pieces))).decode()
+
+
+def _said(text: str, calls: Sequence[ToolCallRecord]) -> str:
+    return hashlib.sha256(msgspec.json.encode([text, *(call.arguments for call in calls)])).hexdigest()
 
 
 class Told(Protocol):
@@ -108,7 +119,7 @@ class Replay:
         """What an answer says, in order; [] when it says nothing."""
         mark = self.prefix.mark
         found = None if mark in self._distrusted else _opened(message)
-        if found is not None and found.mark == mark and _fits(found, message):
+        if found is not None and found.mark == mark and found.said == _said(message.text, message.tool_calls):
             self.used.add(mark)
             return self._as_it_came(message, found)
         blocks = [self._told.text(message.text, {})] if message.text.strip() else []
@@ -130,14 +141,6 @@ class Replay:
             else:
                 blocks.append(piece["own"])
         return blocks
-
-
-def _fits(found: _Sealed, message: Message) -> bool:
-    """Whether the message still has the texts and calls that were kept of it."""
-    calls = sum("call" in piece for piece in found.pieces)
-    return calls == len(message.tool_calls) and sum(piece.get("text", 0) for piece in found.pieces) == len(
-        message.text
-    )
 
 
 def _opened(message: Message) -> _Sealed | None:

@@ -22,7 +22,8 @@ __all__ = ["Endpoint", "NotTakenBack", "refused", "retry_after", "stream_failed"
 
 _OVERFLOW = re.compile(
     r"context[_ ]length|context[_ ](?:window|size)|maximum context|exceed_context|too many tokens|prompt is too long"
-    r"|input is too long|input length and|reduce the length|maximum prompt length|tokens? limit exceeded",
+    r"|input is too long|input length and|reduce the length|maximum prompt length|tokens? limit exceeded"
+    r"|input token count",
     re.IGNORECASE,
 )
 _MEDIA = re.compile(
@@ -41,6 +42,9 @@ _NOT_TAKEN_BACK = re.compile(
 """How services say that something of theirs came back other than they gave it."""
 
 _BAD_REQUEST = 400
+_BAD_KEY = re.compile(r"api[_ ]key[_ ](?:not valid|invalid|expired)", re.IGNORECASE)
+"""How a service says 400 where others say 401."""
+
 _REQUEST_TIMEOUT = 408
 _TOO_LARGE = 413
 _TOO_MANY = 429
@@ -81,7 +85,8 @@ def refused(endpoint: Endpoint, status: int, headers: Mapping[str, str], body: b
         body: as much of the body as was read.
     """
     error = _error_of(body)
-    wait = retry_after(headers) if status in (_REQUEST_TIMEOUT, _TOO_MANY) or status >= 500 else None
+    passing = status in (_REQUEST_TIMEOUT, _TOO_MANY) or status >= 500
+    wait = (retry_after(headers) or _retry_delay(error)) if passing else None
     return _classified(endpoint, status, error, wait)
 
 
@@ -124,6 +129,15 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
+def _retry_delay(error: Any) -> float | None:
+    """Seconds to wait, from the details of an error of Google's (`RetryInfo`); None when they say nothing."""
+    details = error.get("details") if isinstance(error, dict) else None
+    for detail in details if isinstance(details, list) else ():
+        if isinstance(detail, dict) and isinstance(detail.get("retryDelay"), str):
+            return _seconds(detail["retryDelay"].removesuffix("s"))
+    return None
+
+
 def _seconds(value: str | None) -> float | None:
     try:
         seconds = float(value or "")
@@ -136,7 +150,7 @@ def _seconds(value: str | None) -> float | None:
 def _classified(endpoint: Endpoint, status: int, error: Any, wait: float | None) -> ModelError:
     words = _words(error)
     said = _said(endpoint, error)
-    if status in (401, 403):
+    if status in (401, 403) or (status == _BAD_REQUEST and _BAD_KEY.search(words)):
         return ModelError("model_error", _refused_key(endpoint, status) + said, status=status)
     if status == _TOO_MANY:
         text = (

@@ -15,7 +15,7 @@ from sluice.models.apis import StreamError
 from sluice.models.carried import sealed
 from sluice.models.names import WireNames
 from sluice.models.reading import Call, broken_off, count, decoded, records
-from sluice.persistence.records import Usage
+from sluice.persistence.records import ToolCallRecord, Usage
 
 __all__ = ["Answer", "read_usage"]
 
@@ -178,14 +178,15 @@ class Answer:
         if reason == "stop" and calls:
             reason = "tool_calls"
         refused = reason == "refusal"
+        text = "".join(piece for item in items if item.kind == "message" for piece in item.text)
         return ModelResponse(
-            text="".join(piece for item in items if item.kind == "message" for piece in item.text),
+            text=text,
             thought="".join(piece for item in items if item.kind == "reasoning" for piece in item.text),
             tool_calls=() if refused else calls,
             finish_reason=reason,
             usage=self.usage,
             model=str(self._response.get("model") or ""),
-            carried="" if refused else self._sealed(items, len(calls)),
+            carried="" if refused else self._sealed(items, text, calls),
         )
 
     def _reason(self) -> str:
@@ -197,7 +198,7 @@ class Answer:
         why = details.get("reason") if isinstance(details, dict) else ""
         return "refusal" if why == "content_filter" else "length"
 
-    def _sealed(self, items: Sequence[_Item], calls: int) -> str:
+    def _sealed(self, items: Sequence[_Item], text: str, calls: Sequence[ToolCallRecord]) -> str:
         """What is handed back with the answer: nothing, unless something in it is more than its text and its calls.
 
         Sealed thoughts that led to nothing (the answer was cut) are left out: the service wants what follows them.
@@ -205,8 +206,8 @@ class Answer:
         last = max((place for place, item in enumerate(items) if item.follows), default=-1)
         found = [(place, item.kept()) for place, item in enumerate(items)]
         kept = [piece for place, piece in found if piece is not None and (place <= last or "own" not in piece)]
-        whole = calls == sum("call" in piece for piece in kept)
-        return sealed(self._mark, kept) if whole and any({"own", "phase"} & piece.keys() for piece in kept) else ""
+        more = any({"own", "phase"} & piece.keys() for piece in kept)
+        return sealed(self._mark, kept, text, calls) if more else ""
 
 
 def _place(index: Any) -> int:

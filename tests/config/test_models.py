@@ -183,7 +183,7 @@ def test_a_provider_entry_without_address_goes_to_the_provider_it_stands_for() -
 def test_auto_takes_the_first_provider_of_the_order_that_has_a_key() -> None:
     keys = {provider: PROVIDERS[provider].key or "" for provider, _ in AUTO_ORDER}
     remaining = dict.fromkeys(keys.values(), "k")
-    assert [provider for provider, _ in AUTO_ORDER][:2] == ["anthropic", "openai"]
+    assert [provider for provider, _ in AUTO_ORDER][:3] == ["anthropic", "openai", "google"]
     for provider, model in AUTO_ORDER:
         assert resolve(read(MINIMAL), "auto", remaining).ref == f"{provider}/{model}"
         del remaining[keys[provider]]
@@ -341,6 +341,17 @@ def test_what_is_missing_is_named_once_in_the_order_of_the_agents() -> None:
     assert missing_text(file, {"OPENAI_API_KEY": SECRET}) == (
         "credentials are missing: set MISTRAL_API_KEY (model mistral/x); MISTRAL_API_KEY (model mistral/y)"
     )
+
+
+@pytest.mark.requirement("models.providers.gemini", "models.credentials.missing-named")
+def test_one_of_two_variables_is_enough_for_google_and_the_first_counts() -> None:
+    google = resolved(MINIMAL, "google/x", GEMINI_API_KEY="second")
+    assert (google.api, google.key, google.key_name) == ("gemini", "second", "GEMINI_API_KEY")
+    assert resolved(MINIMAL, "google/x", GEMINI_API_KEY="second", GOOGLE_API_KEY="first").key == "first"
+    assert resolved(MINIMAL, "auto", GEMINI_API_KEY="k").provider == "google"
+    with pytest.raises(MissingCredentials) as caught:
+        resolved(MINIMAL, "google/x")
+    assert caught.value.variables == ("GOOGLE_API_KEY",)
 
 
 @pytest.mark.requirement("models.providers.openai-responses")

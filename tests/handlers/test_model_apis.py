@@ -34,7 +34,9 @@ from tests.support.setup import Stage, agent_on, on_stage
 from tests.support.wire import serving, spawned
 
 CARRIES = [name for name in APIS if SPOKEN[name].carries]
-BUILT = pytest.mark.requirement("models.providers.anthropic", "models.providers.openai-responses")
+BUILT = pytest.mark.requirement(
+    "models.providers.anthropic", "models.providers.openai-responses", "models.providers.gemini"
+)
 pytestmark = [pytest.mark.anyio]
 
 THINKS = {"type": "think"}
@@ -136,11 +138,11 @@ async def test_thoughts_behind_something_that_has_changed_are_left_out(tmp_path:
     ]
     async with stage_of(api, tmp_path, *replies, agent=agent) as stage:
         await stage.client.prompt(stage.session, "go")
-        # The first call has been shortened by now: what was thought before it stays, what was thought behind it goes.
-        assert [carried(stage.model, number) for number in range(3)] == [0, 1, 1]
+        # The first call has been shortened by now, so its answer is not what it was, nor is what came behind it.
+        assert [carried(stage.model, number) for number in range(3)] == [0, 1, 0]
         await stage.client.prompt(stage.session, "more")
         await stage.client.prompt(stage.session, "and more")
-        assert [carried(stage.model, number) for number in (3, 4)] == [1, 2]
+        assert [carried(stage.model, number) for number in (3, 4)] == [0, 1]
         assert stage.model.unscripted == []
 
 
@@ -276,6 +278,19 @@ async def test_other_apis_get_the_notice_of_a_sound_and_no_bytes(tmp_path: Path,
         await stage.client.result("session/prompt", sessionId=stage.session, prompt=[block])
         assert sound not in sent(stage)
         assert json.dumps(audio.NOTICE)[1:-1] in json.dumps(stage.model.requests[0].body)
+
+
+@pytest.mark.requirement("audio.provider.gemini", "audio.provider.two-conditions", "audio.bytes.exact")
+@pytest.mark.parametrize("takes", [True, False])
+async def test_gemini_gets_a_sound_inline_with_the_parameters_of_its_type(tmp_path: Path, takes: bool) -> None:
+    sound = base64.b64encode(b"raw sound").decode()
+    block = {"type": "audio", "data": sound, "mimeType": "Audio/L16; Rate=16000"}
+    async with stage_of("gemini", tmp_path, text("ok"), takes={"audio": takes}) as stage:
+        await stage.client.result("session/prompt", sessionId=stage.session, prompt=[block])
+        parts = stage.model.requests[0].body["contents"][0]["parts"]
+        inline = [part["inlineData"] for part in parts if "inlineData" in part]
+        assert inline == ([{"mimeType": "audio/l16;rate=16000", "data": sound}] if takes else [])
+        assert audio.NOTICE in "".join(part.get("text", "") for part in parts)
 
 
 @BUILT

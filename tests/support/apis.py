@@ -9,6 +9,7 @@ from typing import Any
 from tests.support.anthropic_dialect import Anthropic
 from tests.support.chat_dialect import CHAT
 from tests.support.dialects import Dialect
+from tests.support.gemini_dialect import Gemini
 from tests.support.responses_dialect import Responses
 
 __all__ = ["APIS", "SPOKEN", "Spoken"]
@@ -52,6 +53,7 @@ SPOKEN = {
         declared={"api_type": "openai_responses"},
         options={"provider_opts": {"thinking_display": "summarized"}},
     ),
+    "gemini": Spoken("google", "gemini-3.8-flash", "GOOGLE_API_KEY", Gemini),
 }
 
 APIS = tuple(SPOKEN)
