@@ -17,7 +17,4 @@ AREA = area(
         "audio.provider.others-notice-only": "The others get the notice.",
         "audio.limits.frame-first": "The line limit comes first, and the docs say so.",
     },
-    deferred={
-        "audio.provider.gemini": "models: there is no Gemini client yet",
-    },
 )

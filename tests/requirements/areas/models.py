@@ -31,7 +31,6 @@ AREA = area(
         "models.stream.idle-timeout": "A silent stream is given up.",
     },
     deferred={
-        "models.providers.gemini": "models: no test carries it yet",
         "models.gateway.replaces-endpoints": "models: no test carries it yet",
     },
 )
