@@ -28,12 +28,13 @@ _Add: TypeAlias = "Callable[[_Commands, Sequence[str]], None]"
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 
-_FROM_ENVIRONMENT = ("working_dir", "data_dir", "config_dir", "session_db", "log_file")
+_FROM_ENVIRONMENT = ("working_dir", "data_dir", "config_dir", "session_db", "log_file", "models_gateway")
 
 _VARIABLES = """\
 environment:
-  SLUICE_WORKING_DIR, SLUICE_DATA_DIR, SLUICE_CONFIG_DIR, SLUICE_SESSION_DB, SLUICE_LOG_FILE, SLUICE_DEBUG=1 and
-  SLUICE_ENV_FROM_FILE (several files joined by the system's path separator) stand for the options of these names,
+  SLUICE_WORKING_DIR, SLUICE_DATA_DIR, SLUICE_CONFIG_DIR, SLUICE_SESSION_DB, SLUICE_LOG_FILE, SLUICE_MODELS_GATEWAY,
+  SLUICE_DEBUG=1 and SLUICE_ENV_FROM_FILE (several files joined by the system's path separator) stand for the options
+  of these names,
   SLUICE_FLAVOR (names separated by commas) for --flavor, and SLUICE_ALLOW_ADDRESSES (networks separated by commas)
   for --allow-address; an option that is given outranks its variable.
 """
@@ -280,6 +281,11 @@ def _add_file_options(group: argparse._ArgumentGroup) -> None:
         metavar="NAME",
         action="append",
         help="apply this patch of the agent file (its key flavors); may be repeated, they are applied in order",
+    )
+    group.add_argument(
+        "--models-gateway",
+        metavar="URL",
+        help="ask this gateway in place of the model providers; its login is SLUICE_MODELS_GATEWAY_TOKEN",
     )
 
 

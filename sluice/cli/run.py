@@ -66,7 +66,7 @@ def converse(conversation: Conversation, *, debug: bool = False) -> int:
 def serve_command(options: argparse.Namespace) -> list[str]:
     """The command line of the agent: this program's own `serve acp`, with the shared flags passed on."""
     command = [sys.executable, "-m", "sluice", "serve", "acp"]
-    for flag in ("working_dir", "data_dir", "config_dir", "session_db", "log_file"):
+    for flag in ("working_dir", "data_dir", "config_dir", "session_db", "log_file", "models_gateway"):
         if (value := getattr(options, flag)) is not None:
             command += [f"--{flag.replace('_', '-')}={value}"]
     command += [f"--env-from-file={name}" for name in options.env_from_file or ()]

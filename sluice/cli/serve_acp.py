@@ -80,11 +80,14 @@ def credentials(options: argparse.Namespace) -> Environment:
         EnvFileError: one of them cannot be read.
     """
     from sluice.config.environment import Environment
+    from sluice.config.gateway import GATEWAY
     from sluice.config.weights import MODELS_DIR
 
     env_files = [Path(name) for name in options.env_from_file or ()]
-    # Where the weights are is looked up like a key, so that whoever resolves a model needs one source only.
+    # Where the weights are, and the gateway, is looked up like a key: whoever resolves a model needs one source only.
     process = {**os.environ, MODELS_DIR: str(paths.models_dir(os.environ, options.data_dir))}
+    if options.models_gateway:
+        process[GATEWAY] = options.models_gateway
     return Environment.read(process, env_files, paths.config_dir(os.environ, options.config_dir))
 
 

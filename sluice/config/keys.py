@@ -105,7 +105,6 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
         "routing": "choosing a model by examples",
         "title_model": "the model that names sessions",
         "compaction_model": "the model that compacts",
-        "bypass_models_gateway": "going round the models gateway",
         "auth": "workload identity",
     },
     "providers.*": {

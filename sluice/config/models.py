@@ -1,9 +1,9 @@
 """From a model reference to what a provider client needs. Nothing here talks to a provider.
 
-Address: the model's base URL, else that of its provider's entry, else the one built in. Key: the model's token_key,
-else that of its provider's entry, else the variable of the built-in provider. An address written in the agent file
-comes with the key that the file names, or with none: the key of a built-in provider is only sent to that
-provider's own address (or to the one its URL variable names). Source: requirements models.ref.*,
+Address: the model's base URL, else that of its provider's entry, else the models gateway, else the one built in. Key:
+the model's token_key, else that of its provider's entry, else the variable of the built-in provider. An address
+written in the agent file comes with the key that the file names, or with none: the key of a built-in provider is only
+sent to that provider's own address (or to the one its URL variable names). Source: requirements models.ref.*,
 models.providers.aliases, models.credentials.missing-named.
 """
 
@@ -16,12 +16,13 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from sluice.config.choices import candidates, is_choice, is_nested, members
-from sluice.config.errors import ConfigError
 from sluice.config.expand import Environ
+from sluice.config.gateway import GATEWAY, LOGIN, at_gateway, gateway_of
 from sluice.config.providers import AUTO_ORDER, NOT_BUILT, PROVIDERS, Api, Provider
 from sluice.config.references import address_problem, base_provider
 from sluice.config.schema import AgentConfig, AgentFile, Cost, ModelConfig, ProviderConfig
 from sluice.config.suggest import did_you_mean
+from sluice.config.unusable import MissingCredentials, ModelUnavailable
 from sluice.config.values import Frozen, replace
 from sluice.config.weights import WEIGHTS, models_dir, weights_file, weights_present
 
@@ -43,49 +44,6 @@ PULL = "fetch a model for this machine with `sluice model pull`"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-class MissingCredentials(Exception):
-    """A model has no key. The text says what to set and holds no value.
-
-    Attributes:
-        variables: the names that would help.
-        text: one line for a person.
-        any_of: whether one of the variables is enough; else all are needed.
-        instead: what would help as well, in words; "" for nothing.
-    """
-
-    def __init__(self, variables: tuple[str, ...], text: str, *, any_of: bool = False, instead: str = "") -> None:
-        super().__init__(text)
-        self.variables = variables
-        self.any_of = any_of
-        self.instead = instead
-        self.text = text
-
-
-class ModelUnavailable(ConfigError):
-    """A reference that no session can use: unknown, or of a provider that is not built. The message says what to do.
-
-    Attributes:
-        ref: the reference as it was given.
-    """
-
-    def __init__(self, file: AgentFile, ref: str, message: str) -> None:
-        line, key = _place(file, ref)
-        super().__init__(file.path, line, key, message)
-        self.ref = ref
-
-
-def _place(file: AgentFile, ref: str) -> tuple[int | None, str]:
-    """Where a reference is declared, else where the first agent with it stands."""
-    if ref in file.models:
-        return file.models[ref].line, f"models.{ref}"
-    for agent in file.agents.values():
-        asked = (("model", agent.model), ("compaction_model", agent.compaction_model))
-        for key, used in (*asked, *(("fallback.models", named) for named in agent.fallback.models)):
-            if used is not None and ref in (used, *members(file.models, used)):
-                return agent.line, f"agents.{agent.name}.{key}"
-    return None, ""
-
-
 class ResolvedModel(Frozen, frozen=True):
     """Everything a client of a provider needs.
 
@@ -93,6 +51,7 @@ class ResolvedModel(Frozen, frozen=True):
     sent; the repr does not show it. `key_name` is the variable it comes from, or would come from; "" for none.
     `options` has the defaults of the provider's entry filled in. `file` is the agent file, and relative paths among
     the options start from its `directory`. `weights` is the file of the embedded model, "" for every other.
+    `behind_gateway` is the provider built in that a models gateway stands for, "" when none does.
     """
 
     HIDDEN: ClassVar[frozenset[str]] = frozenset({"key"})
@@ -106,6 +65,7 @@ class ResolvedModel(Frozen, frozen=True):
     file: str = ""
     key_name: str = ""
     weights: str = ""
+    behind_gateway: str = ""
 
     @property
     def directory(self) -> str:
@@ -127,6 +87,7 @@ class _Need(Frozen, frozen=True):
     key: str | None
     missing: tuple[str, ...] = ()
     key_name: str = ""
+    behind_gateway: str = ""
 
 
 def resolve(file: AgentFile, ref: str, env: Environ) -> ResolvedModel:
@@ -156,7 +117,15 @@ def resolve(file: AgentFile, ref: str, env: Environ) -> ResolvedModel:
     entry = file.providers.get(options.provider)
     api = (entry.api_type if entry is not None else None) or _built_in(file, ref, options.provider).api
     return ResolvedModel(
-        options.provider, options.model, api, need.base_url, need.key, options, file.path, key_name=need.key_name
+        options.provider,
+        options.model,
+        api,
+        need.base_url,
+        need.key,
+        options,
+        file.path,
+        key_name=need.key_name,
+        behind_gateway=need.behind_gateway,
     )
 
 
@@ -339,6 +308,9 @@ def _need(file: AgentFile, ref: str, options: ModelConfig, env: Environ) -> _Nee
     problem = address_problem(options.provider, file.providers, options.base_url)
     if problem is not None:
         raise ModelUnavailable(file, ref, problem)
+    gateway = gateway_of(built_in, env)
+    if gateway is not None and written is None and not options.bypass_models_gateway:
+        return _at_gateway(file, ref, built_in, gateway, env)
     url_from_env = _value(env, built_in.url_variable) if written is None else None
     if url_from_env is not None:
         url_from_env = url_from_env.rstrip("/") + built_in.url_suffix if built_in.url_suffix else url_from_env
@@ -352,6 +324,15 @@ def _need(file: AgentFile, ref: str, options: ModelConfig, env: Environ) -> _Nee
     key = _value(env, name)
     needed = built_in.key is not None and url_from_env is None and not key
     return _Need(base_url, key, (str(built_in.key), *missing) if needed else missing, name or "")
+
+
+def _at_gateway(file: AgentFile, ref: str, built_in: Provider, gateway: str, env: Environ) -> _Need:
+    """The gateway's address and login; no key of a provider is sent there."""
+    base_url = at_gateway(gateway, built_in.api)
+    if base_url is None:
+        raise ModelUnavailable(file, ref, f"the variable {GATEWAY} is no http or https URL")
+    login = _value(env, LOGIN)
+    return _Need(base_url, login, () if login else (LOGIN,), LOGIN, built_in.id)
 
 
 def _filled(url: str, built_in: Provider, written: str | None, env: Environ) -> tuple[str, tuple[str, ...]]:

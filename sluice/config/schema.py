@@ -294,6 +294,7 @@ class ModelConfig(Frozen, frozen=True):
     compaction_threshold: Share | None = None
     cost: Cost | None = None
     capabilities: Capabilities = Capabilities()
+    bypass_models_gateway: bool = False
     line: int = 0
 
     @property

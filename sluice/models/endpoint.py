@@ -75,6 +75,8 @@ def _headers(api: Api, resolved: ResolvedModel, parts: SplitResult) -> dict[str,
         "user-agent": "sluice",
         **api.headers(resolved),
     }
+    if provider := getattr(resolved, "behind_gateway", ""):
+        headers["x-sluice-provider"] = provider
     if resolved.key:
         headers[api.key_header] = f"{api.key_scheme}{resolved.key}"
     elif parts.username:

@@ -321,3 +321,26 @@ async def test_auto_takes_the_provider_whose_key_is_set_and_the_key_shows_nowher
         assert key in str(model.requests[0].headers)
         assert key not in json.dumps(server.client.log)
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and key.encode() in path.read_bytes()]
+
+
+@pytest.mark.requirement("models.gateway.replaces-endpoints")
+@pytest.mark.parametrize("api", APIS)
+async def test_a_gateway_is_asked_in_the_api_of_each_provider(tmp_path: Path, api: str) -> None:
+    spoken, login = SPOKEN[api], "gateway-login-0123456789"
+    async with ModelServer([text("ok")], dialect=spoken.dialect()) as model:
+        path = tmp_path / "agent.yaml"
+        reference = f"{spoken.provider}/{spoken.model}"
+        path.write_text(json.dumps({"agents": {"root": {"model": reference}}, **spoken.file}))
+        environment = {"SLUICE_MODELS_GATEWAY_TOKEN": login, spoken.key: "never-to-be-sent"}
+        flag = f"--models-gateway=http://127.0.0.1:{model.port}"
+        async with spawned(path, tmp_path / "s.db", flag, environment=environment) as server:
+            await server.client.initialize()
+            session = await server.client.new(tmp_path)
+            assert (await server.client.prompt(session, "go"))["result"] == {"stopReason": "end_turn"}
+        headers = model.requests[0].headers
+        assert headers["x-sluice-provider"] == spoken.provider
+        assert login in str(headers) and "never-to-be-sent" not in str(headers)
+        async with spawned(path, tmp_path / "s.db", flag, environment={spoken.key: "k"}) as server:
+            await server.client.initialize()
+            error = await server.client.error("session/new", cwd=str(tmp_path), mcpServers=[])
+            assert error["code"] == -32000 and "SLUICE_MODELS_GATEWAY_TOKEN" in error["data"]["message"]
