@@ -30,7 +30,4 @@ AREA = area(
         "models.usage.recorded": "Tokens are recorded for each call.",
         "models.stream.idle-timeout": "A silent stream is given up.",
     },
-    deferred={
-        "models.gateway.replaces-endpoints": "models: no test carries it yet",
-    },
 )
