@@ -71,6 +71,8 @@ def _subject(name: str, arguments: Mapping[str, Any]) -> str:
     value = arguments.get(name) if name else next((arguments[key] for key in _PATH_ARGUMENTS if key in arguments), "")
     if isinstance(value, str):
         return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
     if isinstance(value, Sequence):
         return ", ".join(item for item in value if isinstance(item, str))
     return ""

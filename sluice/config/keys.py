@@ -15,6 +15,7 @@ from sluice.config.schema import (
     PathEntry,
     Positive,
     PostEditCommand,
+    Reference,
     RemoteMcp,
     ScriptCommand,
     Text,
@@ -68,11 +69,17 @@ TOOLSET_OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "allow_private_ips": bool,
     },
     "api": {"api_config": ApiConfig},
+    "openapi": {"url": Reference, "headers": dict[str, str], "timeout": Positive, "max_output_bytes": Positive},
     "script": {"shell": dict[str, ScriptCommand]},
 }
 """The toolset types that are built, and the keys that each takes besides the common ones."""
 
-TOOLSET_REQUIRED: Mapping[str, str] = {"api": "api_config", "memory": "path", "script": "shell"}
+TOOLSET_REQUIRED: Mapping[str, str] = {
+    "api": "api_config",
+    "memory": "path",
+    "openapi": "url",
+    "script": "shell",
+}
 """Toolset type -> the key of its own that it cannot do without."""
 
 KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
@@ -131,7 +138,6 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
         "mcp_catalog": "MCP servers from a catalog",
         "model_picker": "changing the model",
         "open_url": "opening a page for the person",
-        "openapi": "operations of an OpenAPI description",
         "plan": "shared plans",
         "rag": "retrieval",
         "scheduler": "prompts at set times",

@@ -8,26 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
-
-import anyio
-import anyio.to_thread
+from urllib.parse import urlencode, urlsplit
 
 from sluice.agent.ports import Tool, ToolContext, ToolFailure, ToolResult, ToolSpec
 from sluice.config.schema import ApiConfig
-from sluice.outbound import proxy_for
 from sluice.tools import web
+from sluice.tools.http_call import Call, Limits, as_json, merged, result, segment
 from sluice.tools.setup import ToolsetConfigLike, ToolsetSetup
 
-__all__ = ["MAX_OUTPUT", "TIMEOUT", "ApiToolset", "build"]
-
-TIMEOUT = 30.0
-"""Seconds for one call."""
-
-MAX_OUTPUT = 30_000
-"""Bytes of an answer that the model is shown."""
+__all__ = ["ApiToolset", "build"]
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _PLACE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -91,11 +81,11 @@ class ApiToolset:
     async def _run(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         given = {key: arguments[key] for key in self._api.args if arguments.get(key) is not None}
         url, rest = self._url(given)
-        try:
-            with anyio.fail_after(TIMEOUT):
-                return await self._send(url, rest)
-        except TimeoutError:
-            raise ToolFailure(f"it took longer than {TIMEOUT:g} seconds") from None
+        method, headers = self._api.method, self._api.headers
+        content = None
+        if method not in _IN_URL:
+            content, headers = as_json(rest), merged({"content-type": "application/json"}, headers)
+        return await result(Call(method, url, headers, content), self._env, Limits())
 
     def _url(self, given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """The address, and the arguments that go into a body."""
@@ -103,10 +93,7 @@ class ApiToolset:
 
         def fill(place: re.Match[str]) -> str:
             used.add(place[1])
-            said = web.said(given.get(place[1], ""))
-            if said in (".", ".."):
-                raise ToolFailure(f"the argument {place[1]!r} must not be {said!r}")
-            return quote(said, safe="")
+            return segment(place[1], given.get(place[1], ""))
 
         url = _PLACE.sub(fill, self._api.endpoint)
         rest = {key: value for key, value in given.items() if key not in used}
@@ -114,36 +101,6 @@ class ApiToolset:
             pairs = urlencode({key: web.said(value) for key, value in rest.items()})
             url, rest = f"{url}{'&' if '?' in url else '?'}{pairs}", {}
         return url, rest
-
-    async def _send(self, url: str, body: dict[str, Any]) -> ToolResult:
-        import httpx
-
-        parts = urlsplit(url)
-        proxy = proxy_for(parts.scheme, parts.hostname or "", self._env)
-        client = await anyio.to_thread.run_sync(partial(web.new_client, proxy, parts.scheme))
-        headers = {**web.HEADERS, **self._api.headers}
-        try:
-            async with client:
-                sent = None if self._api.method in _IN_URL else body
-                request = client.build_request(self._api.method, url, json=sent, headers=headers)
-                response = await client.send(request, stream=True)
-                try:
-                    return await _result(response)
-                finally:
-                    await response.aclose()
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            # The text of the error may hold the address, whose query may be nobody's business.
-            raise ToolFailure(f"the request failed ({type(error).__name__})") from error
-
-
-async def _result(response: Any) -> ToolResult:
-    status = response.status_code
-    if 300 <= status < 400:
-        raise ToolFailure(f"it answered with HTTP status {status}; redirects are not followed")
-    _, text, cut = await web.body_of(response, MAX_OUTPUT)
-    notice = f"\n[the answer is longer than {MAX_OUTPUT} bytes; its end is missing]" if cut else ""
-    head = f"HTTP status {status}\n" if status >= 400 else ""
-    return ToolResult(f"{head}{text or '(nothing)'}{notice}", is_error=status >= 400)
 
 
 def build(config: ToolsetConfigLike, setup: ToolsetSetup) -> ApiToolset:

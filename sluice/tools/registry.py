@@ -25,6 +25,7 @@ TYPES = (
     "memory",
     "fetch",
     "api",
+    "openapi",
     "script",
 )
 """The toolset types of this room; each is a module with a `build(config, setup)`, imported when first needed."""

@@ -25,7 +25,23 @@ from sluice.outbound import AddressPolicy, AddressRefused, Resolver, numeric, pr
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["HEADERS", "MAX_BYTES", "MAX_REDIRECTS", "DomainRules", "Page", "Web", "body_of", "new_client", "said"]
+__all__ = [
+    "HEADERS",
+    "MAX_BYTES",
+    "MAX_REDIRECTS",
+    "DomainRules",
+    "Origin",
+    "Page",
+    "Unreachable",
+    "Web",
+    "body_of",
+    "direct",
+    "encoded",
+    "new_client",
+    "origin",
+    "reach",
+    "said",
+]
 
 MAX_BYTES = 1_000_000
 """Bytes of one page: what is longer is cut, and the reader is told."""
@@ -35,6 +51,9 @@ MAX_REDIRECTS = 5
 
 CONNECT_SECONDS = 15.0
 """Seconds to reach one address of a host."""
+
+Origin = tuple[str, str, int]
+"""Scheme, host and port of a URL."""
 
 _PORTS = {"http": 80, "https": 443}
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -120,64 +139,91 @@ class Web:
             raise ToolFailure(f"it took longer than {seconds:g} seconds") from None
 
     async def _follow(self, url: str) -> Page:
-        origin = _origin(url)
+        first = origin(url)
         for _ in range(MAX_REDIRECTS + 1):
-            here = _origin(url)
+            here = origin(url)
             if not self.rules.permits(here[1]):
                 raise ToolFailure(f"the domain rules do not let {here[1]} be fetched")
-            found = await self._hop(url, here, self.headers if here == origin else {})
+            found = await self._hop(url, here, self.headers if here == first else {})
             if isinstance(found, Page):
                 return found
             url = urljoin(url, found)
         raise ToolFailure(f"it redirects more than {MAX_REDIRECTS} times")
 
-    async def _hop(self, url: str, origin: tuple[str, str, int], headers: Mapping[str, str]) -> Page | str:
+    async def _hop(self, url: str, here: Origin, headers: Mapping[str, str]) -> Page | str:
         """One request: a page, or where it redirects to."""
-        scheme, host, port = origin
-        proxy = proxy_for(scheme, host, self.env)
-        try:
-            if proxy is not None:
-                self.policy.check_for_proxy(host)
-                return await self._request(url, "", headers, proxy)
-            pin = partial(self.policy.pin, host, port, self.resolver)
-            addresses = await anyio.to_thread.run_sync(pin, abandon_on_cancel=True)
-        except AddressRefused:
-            raise ToolFailure(f"{host} is at an address that may not be reached from here") from None
-        except OSError:
-            raise ToolFailure(f"{host} has no address") from None
+        proxy, addresses = await reach(here, self.policy, self.env, self.resolver)
+        if proxy is not None:
+            return await self._request(url, "", headers, proxy)
         if self.rules.blocks(addresses):
-            raise ToolFailure(f"the domain rules do not let {host} be fetched")
+            raise ToolFailure(f"the domain rules do not let {here[1]} be fetched")
         for address in addresses[:-1]:
             try:
                 return await self._request(url, address, headers, None)
-            except _Unreachable:
+            except Unreachable:
                 continue
         return await self._request(url, addresses[-1], headers, None)
 
     async def _request(self, url: str, address: str, headers: Mapping[str, str], proxy: str | None) -> Page | str:
-        """Ask one address ("" leaves the name to the proxy). Raises _Unreachable when nothing was sent."""
+        """Ask one address ("" leaves the name to the proxy). Raises Unreachable when nothing was sent."""
         import httpx
 
         client = await anyio.to_thread.run_sync(partial(new_client, proxy, urlsplit(url).scheme))
         try:
             async with client:
                 request = client.build_request("GET", url, headers={**HEADERS, **headers})
-                if address:
-                    # The name stays in `Host` and in the TLS handshake.
-                    request.extensions["sni_hostname"] = request.url.host
-                    request.url = request.url.copy_with(host=address)
+                direct(request, address)
                 response = await client.send(request, stream=True)
                 try:
                     return await _read(response, url)
                 finally:
                     await response.aclose()
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            raise _Unreachable("it could not be connected to") from error
+            raise Unreachable("it could not be connected to") from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ToolFailure(f"the answer broke off ({type(error).__name__})") from error
 
 
-class _Unreachable(ToolFailure):
+async def reach(
+    here: Origin, policy: AddressPolicy, env: Mapping[str, str], resolver: Resolver | None = None
+) -> tuple[str | None, tuple[str, ...]]:
+    """Judge a host once.
+
+    Args:
+        here: where a request is to go.
+        policy: which addresses may be reached.
+        env: where a proxy is looked up.
+        resolver: None for the system's.
+
+    Returns:
+        The proxy to go through and no addresses, or None and the numeric addresses to connect to, at least one.
+
+    Raises:
+        ToolFailure: it may not be reached, or has no address.
+    """
+    scheme, host, port = here
+    proxy = proxy_for(scheme, host, env)
+    try:
+        if proxy is not None:
+            policy.check_for_proxy(host)
+            return proxy, ()
+        pin = partial(policy.pin, host, port, resolver)
+        return None, await anyio.to_thread.run_sync(pin, abandon_on_cancel=True)
+    except AddressRefused:
+        raise ToolFailure(f"{host} is at an address that may not be reached from here") from None
+    except OSError:
+        raise ToolFailure(f"{host} has no address") from None
+
+
+def direct(request: httpx.Request, address: str) -> None:
+    """Let a request connect to one address of its host; "" leaves the name to the proxy or to the system."""
+    if address:
+        # The name stays in `Host` and in the TLS handshake.
+        request.extensions["sni_hostname"] = request.url.host
+        request.url = request.url.copy_with(host=address)
+
+
+class Unreachable(ToolFailure):
     """One address of a host does not answer; another may."""
 
 
@@ -236,11 +282,16 @@ async def body_of(response: httpx.Response, limit: int) -> tuple[str, str, bool]
 def said(value: Any) -> str:
     """Return an argument as text: a text as it is, anything else as JSON. Raises ToolFailure for half a character."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    encoded(text)
+    return text
+
+
+def encoded(text: str) -> bytes:
+    """What is sent for a text. Raises ToolFailure for half a character."""
     try:
-        text.encode()
+        return text.encode()
     except UnicodeEncodeError:
         raise ToolFailure("an argument holds half of a surrogate pair, which is no text") from None
-    return text
 
 
 def _decoded(data: bytes, written: str) -> str:
@@ -251,8 +302,8 @@ def _decoded(data: bytes, written: str) -> str:
         return data.decode("utf-8", "replace")
 
 
-def _origin(url: str) -> tuple[str, str, int]:
-    """Scheme, host and port. Raises ToolFailure for a URL that is not fetched."""
+def origin(url: str) -> Origin:
+    """Where a URL leads to. Raises ToolFailure for a URL that is not fetched."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port

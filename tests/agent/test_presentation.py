@@ -71,7 +71,8 @@ def test_a_title_names_the_command_or_the_path() -> None:
     assert title(tool("read_file", subject="path"), {"path": "a.txt"}) == "read_file: a.txt"
     assert title(tool("remove_directory", subject="paths"), {"paths": ["a", "b"]}) == "remove_directory: a, b"
     assert title(tool("srv_open", title="Open"), {"file": "b.txt"}) == "Open: b.txt"
-    assert title(tool("x", subject="cmd"), {"cmd": 3}) == "x"
+    assert title(tool("x", subject="id"), {"id": 3}) == "x: 3"
+    assert title(tool("x", subject="cmd"), {"cmd": {"a": 3}}) == "x"
 
 
 @pytest.mark.requirement("tool-lifecycle.title.always")

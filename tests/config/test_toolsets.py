@@ -7,7 +7,12 @@ from tests.config.support import MINIMAL, error, read, warnings
 NEWER = "unknown key; if a newer version than 16 has it, update sluice"
 
 
-NEEDED = {"api": ", api_config: {name: n, endpoint: e}", "memory": ", path: m", "script": ", shell: {a: {cmd: b}}"}
+NEEDED = {
+    "api": ", api_config: {name: n, endpoint: e}",
+    "memory": ", path: m",
+    "openapi": ", url: u",
+    "script": ", shell: {a: {cmd: b}}",
+}
 """What a toolset of a type must have, as the rest of a mapping."""
 
 
@@ -128,6 +133,8 @@ def test_the_types_of_the_format_are_all_known() -> None:
         ("{type: api}", ".api_config", "is missing"),
         ("{type: api, api_config: {name: n}}", ".api_config.endpoint", "is missing"),
         ("{type: memory}", ".path", "is missing"),
+        ("{type: openapi}", ".url", "is missing"),
+        ("{type: openapi, url: '${NOPE}/openapi.json'}", ".url", "the variable NOPE is not set"),
         ("{type: script}", ".shell", "is missing"),
         ("{type: script, shell: {}}", ".shell", "is missing"),
         ("{type: script, shell: {a: {}}}", ".shell.a.cmd", "is missing"),

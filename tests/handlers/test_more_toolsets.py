@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -223,3 +224,43 @@ async def test_a_configured_call_that_only_reads_asks_nobody_and_any_other_does(
             assert len(questions(stage)) == asked and results(stage) == ["the ticket"]
             (request,) = server.requests
             assert (request[""], request["x-key"]) == (f"{method} /t/7%2F8", "k")
+
+
+@pytest.mark.requirement("tools.openapi.operations")
+async def test_an_operation_that_only_reads_asks_nobody_and_one_that_writes_does(tmp_path: Path) -> None:
+    number = {"name": "id", "in": "path", "required": True, "schema": {"type": "integer"}}
+    described = {
+        "openapi": "3.1.0",
+        "paths": {
+            "/pets/{id}": {
+                "parameters": [number],
+                "get": {"operationId": "getPet", "summary": "Gives one pet."},
+                "delete": {"operationId": "deletePet", "summary": "Takes one pet away."},
+            }
+        },
+    }
+    async with site({"/openapi.json": json.dumps(described).encode()}, any_page=b"Rex") as server:
+        toolset = agent(type="openapi", url=f"http://127.0.0.1:{server.port}/openapi.json", headers={"x-key": "k"})
+        batch = calls(call("getPet", id=7), call("deletePet", id=8))
+        async with on_stage(tmp_path, batch, text("done"), agent=toolset) as stage:
+            assert await allowed(stage, 1) == END
+            assert [question["title"] for question in questions(stage)] == ["deletePet: 8"]
+            assert results(stage) == ["Rex", "Rex"]
+            assert {"getPet", "deletePet"} <= listed(stage, 0)
+    assert sorted((request[""], request["x-key"]) for request in server.requests) == [
+        ("DELETE /pets/8", "k"),
+        ("GET /openapi.json", "k"),
+        ("GET /pets/7", "k"),
+    ]
+
+
+async def test_a_session_opens_without_the_tools_of_an_api_that_is_not_there(tmp_path: Path) -> None:
+    async with site({}) as server:
+        gone = f"http://127.0.0.1:{server.port}/s3cr3t/openapi.json"
+    async with on_stage(tmp_path, text("done"), agent=agent(type="openapi", url=gone)) as stage:
+        assert await allowed(stage, 0) == END
+        (system,) = [m["content"] for m in stage.model.requests[0].messages if m["role"] == "system"]
+    assert (
+        "The tools of the API at 127.0.0.1 are missing in this session: its description could not be read" in system
+    )
+    assert "s3cr3t" not in system

@@ -9,7 +9,7 @@ import pytest
 
 from sluice.agent.ports import ToolFailure, Toolset
 from sluice.config.schema import ApiConfig
-from sluice.tools.api import MAX_OUTPUT
+from sluice.tools.http_call import MAX_OUTPUT
 from tests.support.web import Site, site
 from tests.tools.support import call, make
 

@@ -36,6 +36,5 @@ AREA = area(
     },
     deferred={
         "tools.skills.discovery": "teams: skills are not built; running one needs sub-agents",
-        "tools.openapi.operations": "tools: the toolset type openapi is known but not built",
     },
 )
