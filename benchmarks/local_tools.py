@@ -22,7 +22,7 @@ from pathlib import Path
 import anyio
 
 from sluice import models
-from sluice.agent.ports import Delta, ModelRequest, ToolSpec
+from sluice.agent.ports import Delta, ModelError, ModelRequest, ToolSpec
 from sluice.client.agent import connect
 from sluice.client.connection import ClientHandlers, ClientOptions
 from sluice.client.files import LocalFiles
@@ -224,4 +224,7 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    anyio.run(main)
+    try:
+        anyio.run(main)
+    except ModelError as error:
+        sys.exit(f"{error}")

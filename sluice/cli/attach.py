@@ -35,7 +35,10 @@ async def attach(transport: Transport, data_dir: Path, which: str) -> int:
                 await _carry(transport, stream)
             return 0
     wanted = f" as {which}" if which else ""
-    print(f"sluice serve mcp: nothing runs that can be attached to{wanted}", file=sys.stderr)
+    print(
+        f"sluice serve mcp: nothing runs that can be attached to{wanted}; start `sluice serve acp --attachable FILE`",
+        file=sys.stderr,
+    )
     return 1
 
 

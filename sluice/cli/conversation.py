@@ -24,6 +24,7 @@ from sluice.cli.line_editor import LineEditor
 from sluice.cli.local_commands import LocalCommands, is_local
 from sluice.cli.opening import Opening, listed
 from sluice.cli.output import INTERRUPTED, STDERR, STDIN, STDOUT, complain, explain
+from sluice.cli.reasons import reason
 from sluice.cli.settings import UnknownChoice, find_setting, status_parts
 from sluice.client.agent import Agent, connect
 from sluice.client.connection import ClientHandlers, ClientOptions
@@ -110,13 +111,14 @@ class Conversation:
     _asking: anyio.Lock = field(init=False)
     _offered: anyio.Event = field(init=False)
     _interrupt: Callable[[], bool] = field(init=False)
+    _unwritable: OSError | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self._out = output.writer(STDOUT)
         self._rich = output.moves_cursor() and not self.plain
         self.view = self._rich_view() if self._rich else TerminalView(self._show, colour=output.colour())
         # Questions must be readable where they are asked: on stderr when stdout goes to a file.
-        aside = TerminalView(output.writer(STDERR), colour=output.colour(STDERR))
+        aside = TerminalView(output.writer(STDERR, lossy=True), colour=output.colour(STDERR))
         self._question = self.view if os.isatty(STDOUT) else aside
         self._interrupt = lambda: False
 
@@ -139,7 +141,11 @@ class Conversation:
                 status = await self._guarded()
             self.view.close()
             group.cancel_scope.cancel()
-        return status
+        if self._unwritable is None:
+            return status
+        if not isinstance(self._unwritable, BrokenPipeError):  # whose reader has left, and needs to be told nothing
+            complain(reason(OSError(self._unwritable.errno, self._unwritable.strerror, "standard output")))
+        return 1
 
     async def _guarded(self) -> int:
         try:
@@ -302,8 +308,9 @@ class Conversation:
     def _show(self, said: str) -> None:
         try:
             self._out(said)
-        except OSError:
-            # Nobody reads any more (`sluice run ... | head`); there is nobody to tell either.
+        except OSError as error:
+            # Nobody reads any more (`sluice run ... | head`), or the disk is full: to go on would be for nothing.
+            self._unwritable = self._unwritable or error
             self._scope.cancel()
 
 

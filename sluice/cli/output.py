@@ -65,18 +65,24 @@ def explain(error: Exception) -> str:
         return one_line(": ".join(part for part in (where, key, detail or error.message) if part), 1000)
     said = f"{error.message}: {detail}" if detail and detail != error.message else error.message
     if error.code == _AUTH_REQUIRED:
-        said += "; set the API key variable of the agent's model, or name a file with --env-from-file"
+        said += "; --env-from-file names a file that has it" if detail else "; set the agent's API key variable"
     return one_line(said, 1000)
 
 
-def writer(descriptor: int) -> Callable[[str], None]:
-    """Text to a descriptor in the locale's encoding; what that lacks is shown as an escape."""
+def writer(descriptor: int, *, lossy: bool = False) -> Callable[[str], None]:
+    """Text to a descriptor in the locale's encoding; what that lacks is shown as an escape.
+
+    Args:
+        descriptor: where to.
+        lossy: whether what cannot be written is dropped, as beside the answers on stderr; else OSError is raised.
+    """
     encoding = locale.getencoding()
 
     def write(said: str) -> None:
         view = memoryview(said.encode(encoding, "backslashreplace"))
-        while view:
-            view = view[os.write(descriptor, view) :]
+        with suppress(*((OSError,) if lossy else ())):
+            while view:
+                view = view[os.write(descriptor, view) :]
 
     return write
 
@@ -107,8 +113,7 @@ def size() -> tuple[int, int]:
 
 def complain(line: str) -> None:
     """One line on stderr, in the name of this program."""
-    with suppress(OSError):
-        writer(STDERR)(f"{OWN}{line}\n")
+    writer(STDERR, lossy=True)(f"{OWN}{line}\n")
 
 
 def read_all(descriptor: int) -> bytes:

@@ -160,7 +160,7 @@ def add_sessions(commands: Commands, shared: argparse.ArgumentParser, actions: M
     kinds = sessions.add_subparsers(title="actions", metavar="ACTION", required=True)
     listing = _parser(kinds, "list", shared, "list them, newest first", "List sessions, newest first.", _SESSIONS)
     listing.add_argument("--cwd", metavar="DIR", help="only those of this directory (default: all)")
-    listing.add_argument("--limit", metavar="N", type=_natural, help="at most so many (default: all)")
+    listing.add_argument("--limit", metavar="N", type=_from_one, help="at most so many (default: all)")
     listing.add_argument("--json", action="store_true", help="as JSON")
     listing.set_defaults(command=actions["list"])
     show = _parser(kinds, "show", shared, "read one", "Print a session as a person would read it.", _SESSIONS)
@@ -215,8 +215,7 @@ def _parser(
     return made
 
 
-def _natural(typed: str) -> int:
-    number = int(typed)
-    if number < 1:
-        raise ValueError(typed)
-    return number
+def _from_one(typed: str) -> int:
+    if not (typed.isascii() and typed.isdigit() and int(typed[:18])):
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1, got {typed[:40]!r}")
+    return int(typed[:18])

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-__all__ = ["reason"]
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["naming", "reason"]
+
+
+@contextmanager
+def naming(what: str) -> Iterator[None]:
+    """Let an error of the system say what it is about: writing to an open file names nothing by itself."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or what
+        raise
 
 
 def reason(error: BaseException) -> str:

@@ -35,9 +35,9 @@ def run(options: argparse.Namespace) -> int:
     prompt = options.prompt
     if prompt is None and not os.isatty(STDIN):
         prompt = read_all(STDIN).decode("utf-8", "replace")
-        if not prompt.strip():
-            complain("nothing to do: give a prompt, pipe one in, or run this on a terminal")
-            return 2
+    if prompt is not None and not prompt.strip():
+        complain("nothing to do: give a prompt, pipe one in, or leave it out on a terminal")
+        return 2
     from sluice.cli.serve_acp import credentials
 
     # Read here as well, because the agent would say only that they cannot be read: a client is not told which.

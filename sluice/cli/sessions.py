@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluice.cli import output
+from sluice.cli.reasons import naming
 from sluice.cli.transcript import Stored, as_json, as_markdown, when
 from sluice.client.wording import one_line, printable
 from sluice.persistence import paths
@@ -84,7 +85,8 @@ def export(options: argparse.Namespace) -> int:
     if options.output is None:
         _print(said)
     else:
-        Path(options.output).write_text(said, encoding="utf-8", errors="surrogatepass")
+        with naming(options.output):
+            Path(options.output).write_text(said, encoding="utf-8", errors="surrogatepass")
     return 0
 
 

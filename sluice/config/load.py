@@ -133,11 +133,9 @@ def _version(ctx: Context, node: Node | None) -> int | None:
     if not (digits.isascii() and digits.isdigit()):
         raise ctx.error(node, "version", f"expected a whole number, got {describe(node)}")
     if len(digits) > 9 or int(digits) > NEWEST_VERSION:
-        raise ctx.error(
-            node,
-            "version",
-            f"{digits[:9]} is newer than {NEWEST_VERSION}, the newest known here; update sluice or lower the version",
-        )
+        said = digits if len(digits) <= 9 else f"a number of {len(digits)} digits"
+        known = f"newer than {NEWEST_VERSION}, the newest known here"
+        raise ctx.error(node, "version", f"{said} is {known}; update sluice or lower the version")
     return int(digits)
 
 

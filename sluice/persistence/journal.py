@@ -8,7 +8,9 @@ other line says which process wrote it.
 
 from __future__ import annotations
 
+import errno
 import json
+import logging
 import os
 import time
 from collections.abc import Iterator
@@ -20,6 +22,8 @@ from typing import IO, Any
 from sluice import __version__
 
 __all__ = ["Began", "Entry", "Frame", "Journal", "JournalError", "Taken", "read"]
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -72,20 +76,29 @@ class JournalError(Exception):
 class Journal:
     """Appends entries to a file, each with one write, so that a killed process leaves whole lines.
 
+    What is served outranks the notes of it: when the file can no longer be written, the log says so once and nothing
+    more is noted, so that the journal ends where it is known to be whole.
+
     Args:
         path: the file; what it held before is kept.
         bodies: whether frames are kept whole.
 
     Raises:
-        OSError: the file cannot be opened.
+        OSError: the file cannot be opened, or its first line not be written; the error names it.
     """
 
     def __init__(self, path: Path, *, bodies: bool = False) -> None:
         self.bodies = bodies
-        self._file: IO[bytes] = path.open("ab", buffering=0)
+        self._path = path
+        self._file: IO[bytes] | None = path.open("ab", buffering=0)
         self._begun = time.monotonic()
         self._process = os.getpid()
-        self._write(Began(0.0, self._process, datetime.now(UTC).isoformat(timespec="milliseconds"), __version__))
+        began = Began(0.0, self._process, datetime.now(UTC).isoformat(timespec="milliseconds"), __version__)
+        try:
+            self._put(self._file, began)
+        except OSError as error:
+            self._file.close()
+            raise OSError(error.errno, error.strerror, str(path)) from None
 
     def taken(self, machine: str, key: str, event: str, ends: tuple[str, str]) -> None:
         """Note a transition; `ends` are source and target."""
@@ -98,14 +111,27 @@ class Journal:
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
 
     def _now(self) -> float:
         return round(time.monotonic() - self._begun, 6)
 
     def _write(self, entry: Entry) -> None:
+        if self._file is None:
+            return
+        try:
+            self._put(self._file, entry)
+        except OSError as error:
+            _log.error("%s: %s; nothing more is noted in this journal", self._path, error.strerror)
+            self._file.close()
+            self._file = None
+
+    def _put(self, file: IO[bytes], entry: Entry) -> None:
         fields = {name: value for name, value in asdict(entry).items() if value != ""}
-        self._file.write(json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+        line = json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        if file.write(line) != len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # a full disk takes the beginning of a line
 
 
 def read(path: Path) -> Iterator[tuple[int, Entry]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -112,3 +113,21 @@ async def test_processes_that_share_a_journal_are_followed_each_for_itself(tmp_p
     for server in (one, two, again):
         assert f"process {server.process.pid}, 2" in shown
     assert sluice(journal, "--mermaid").stdout.count("Note over client,agent: process") == 3
+
+
+async def test_a_journal_that_can_no_longer_be_written_is_told_once_and_ends_nothing(tmp_path: Path) -> None:
+    """What is served outranks the notes of it: a full disk must not make every request an internal error."""
+    journal = tmp_path / "journal"
+    os.mkfifo(journal)
+    reader = os.open(journal, os.O_RDONLY | os.O_NONBLOCK)
+    file = scripted_agent(tmp_path, {"text": "one"}, {"text": "two"})
+    async with spawned(file, tmp_path / "s.db", "--journal", str(journal)) as server:
+        client = server.client
+        await client.initialize()
+        os.close(reader)
+        session = await client.new(tmp_path)
+        for _ in range(2):
+            assert (await client.prompt(session, "go"))["result"] == {"stopReason": "end_turn"}
+        await client.result("session/close", sessionId=session)
+    told = [line for line in server.stderr.read_text().splitlines() if "ERROR" in line]
+    assert len(told) == 1 and told[0].endswith(f"{journal}: Broken pipe; nothing more is noted in this journal")

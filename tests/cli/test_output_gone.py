@@ -18,7 +18,13 @@ JOURNAL = (
 
 @pytest.mark.parametrize(
     "command",
-    [("journal", "FILE"), ("journal", "FILE", "--check"), ("check-config", "AGENT"), ("model", "list")],
+    [
+        ("journal", "FILE"),
+        ("journal", "FILE", "--check"),
+        ("check-config", "AGENT"),
+        ("model", "list"),
+        ("run", "AGENT", "hi"),
+    ],
     ids=" ".join,
 )
 def test_a_reader_that_has_left_is_no_error_to_be_shown(tmp_path: Path, command: tuple[str, ...]) -> None:
@@ -36,3 +42,25 @@ def test_a_reader_that_has_left_is_no_error_to_be_shown(tmp_path: Path, command:
         line for line in done.stderr.splitlines() if "not a row" not in line and "the machine was" not in line
     ]
     assert complaints == [] and done.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "where"),
+    [
+        (("run", "AGENT", "hi"), "standard output: "),
+        (("check-config", "AGENT"), ""),
+        (("journal", "FILE"), ""),
+        (("serve", "acp", "AGENT", "--journal", "/dev/full"), "/dev/full: "),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
+)
+def test_a_full_disk_is_told(tmp_path: Path, command: tuple[str, ...], where: str) -> None:
+    journal = tmp_path / "journal.jsonl"
+    journal.write_text(JOURNAL)
+    names = {"FILE": str(journal), "AGENT": str(scripted_agent(tmp_path, {"text": "x"}))}
+    program = [sys.executable, "-m", "sluice", *(names.get(word, word) for word in command)]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            program, stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+    assert (done.stderr, done.returncode) == (f"sluice: {where}no space left on device\n", 1)

@@ -258,8 +258,9 @@ def test_an_agent_that_cannot_be_started_is_one_line(tmp_path: Path) -> None:
     assert done.stderr.decode() == f"sluice: cannot start {tmp_path}/nothing: command not found\n"
 
 
-def test_no_prompt_at_all_is_wrong_usage(tmp_path: Path) -> None:
-    done = piped(["-m", "sluice", "run", str(tmp_path / "agent.yaml")], b"  \n")
+@pytest.mark.parametrize("prompt", [[], [""], [" \n"]])
+def test_no_prompt_at_all_is_wrong_usage(tmp_path: Path, prompt: list[str]) -> None:
+    done = piped(["-m", "sluice", "run", str(tmp_path / "agent.yaml"), *prompt], b"  \n")
     assert done.returncode == 2
     assert b"nothing to do" in done.stderr
 
@@ -315,9 +316,9 @@ def test_the_shared_flags_reach_the_server_and_a_strange_file_name_stays_a_file_
         ),
         (
             RemoteError(-32000, "Authentication required", {"message": "no key"}),
-            "Authentication required: no key; set the API key variable of the agent's model, "
-            "or name a file with --env-from-file",
+            "Authentication required: no key; --env-from-file names a file that has it",
         ),
+        (RemoteError(-32000, "Log in"), "Log in; set the agent's API key variable"),
         (RemoteError(1, "m", [1]), "m"),
         (RemoteError(1, "m\n\x1b]0;x\x07", {"error": "m"}), "m\\n\\x1b]0;x\\x07: m"),
         (AgentExited("gone\x1b"), "gone\\x1b"),

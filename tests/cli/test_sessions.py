@@ -84,7 +84,8 @@ def test_a_listing_for_programs_has_one_line_a_session_newest_first(store: Path)
     assert len(sluice("sessions", "list", "--limit=1", store=store).stdout.splitlines()) == 1
     listed = json.loads(sluice("sessions", "list", "--json", store=store).stdout)
     assert [entry["id"] for entry in listed] == ["ab22", "aa11"]
-    assert sluice("sessions", "list", "--limit=0", store=store).returncode == 2
+    refused = sluice("sessions", "list", "--limit=0", store=store)
+    assert refused.returncode == 2 and "expected a whole number from 1, got '0'" in refused.stderr
 
 
 def test_an_export_has_everything_and_the_store_is_not_touched(store: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ README too; with the names of areas, list their ids.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 
@@ -53,4 +54,10 @@ def settle() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        status = main(sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:  # `| head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 1
+    sys.exit(status)
