@@ -41,14 +41,14 @@ class Context(msgspec.Struct):
     """What one load shares: the file's name, where variables come from, and the warnings so far.
 
     `newest` is the newest version of the format that is known here, None for a file without versions. `mcps` holds
-    the options of the named MCP servers once they are read.
+    the options of the named MCP servers once they are read, None for one that cannot be had here.
     """
 
     file: str
     env: Environ
     newest: int | None = None
     warnings: list[ConfigWarning] = msgspec.field(default_factory=list)
-    mcps: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
+    mcps: dict[str, dict[str, Any] | None] = msgspec.field(default_factory=dict)
 
     def error(self, node: Node, key: str, message: str) -> ConfigError:
         """An error at a value."""

@@ -128,6 +128,7 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
         "model": "another model after a tool",
         "toon": "compact tool results",
         "version": "which version to install",
+        "config": "settings of a server from a catalog",
     },
     "toolsets.shell": {"sudo_askpass": "asking for a password"},
     "toolsets.background_jobs": {"recall": "a job's output sent to the model when it ends"},
@@ -152,6 +153,7 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
         "github-copilot": "GitHub Copilot",
     },
     "values": {
+        "catalog server": "a server of Docker's MCP catalog",
         "external agent": "an agent from a registry in sub_agents or handoffs",
         "template": "`${…}` that is not `${env.X}`",
     },

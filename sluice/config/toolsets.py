@@ -16,6 +16,9 @@ from sluice.config.values import Frozen
 
 __all__ = ["COMMON_SHAPE", "read_mcps", "read_named_toolsets", "read_toolsets"]
 
+_CATALOG = "docker:"
+"""How a reference to a server of Docker's MCP catalog begins."""
+
 COMMON_SHAPE: Shape = {**shape(ToolsetConfig, drop=("options",)), "name": str}
 
 
@@ -71,27 +74,36 @@ def _toolset(ctx: Context, node: Node, key: str) -> ToolsetConfig | None:
     if needed is not None and not values.get(needed):
         raise ctx.error(node, join(key, needed), "is missing")
     if type_ == "mcp":
-        values = _mcp(ctx, node, key, values)
+        server = _mcp(ctx, node, key, values)
+        if server is None:
+            return None
+        values = server
     common = {name: value for name, value in values.items() if name in COMMON_SHAPE}
     chosen = {name: _plain(value) for name, value in values.items() if name in options}
     return ToolsetConfig(**common, options=MappingProxyType(chosen), line=node.line)
 
 
 def read_mcps(ctx: Context, node: Node | None) -> None:
-    """The top level's `mcps`: name -> what a toolset of type `mcp` says, without `ref`; kept in the context.
+    """The top level's `mcps`: name -> what a toolset of type `mcp` says; kept in the context.
 
     Raises:
         ConfigError: a key or a value is wrong.
     """
-    own = {name: kind for name, kind in TOOLSET_OPTIONS["mcp"].items() if name != "ref"}
-    keys = {**COMMON_SHAPE, **own, "type": Literal["mcp"]}
+    keys = {**COMMON_SHAPE, **TOOLSET_OPTIONS["mcp"], "type": Literal["mcp"]}
     for name, child in entries(ctx, node, "mcps").items() if node is not None else ():
         key = join("mcps", name)
-        ctx.mcps[name] = _mcp(ctx, child, key, decode(ctx, child, key, keys, ("toolsets.mcp",)))
+        chosen = decode(ctx, child, key, keys, ("toolsets.mcp",))
+        if "ref" in chosen and not chosen["ref"].startswith(_CATALOG):
+            place = entries(ctx, child, key)["ref"]
+            raise ctx.error(place, join(key, "ref"), "unknown key; an entry of mcps says itself what its server is")
+        ctx.mcps[name] = _mcp(ctx, child, key, chosen)
 
 
-def _mcp(ctx: Context, node: Node, key: str, chosen: dict[str, Any]) -> dict[str, Any]:
-    """What is said of one MCP server, with what its reference says under it; named after that if nobody names it."""
+def _mcp(ctx: Context, node: Node, key: str, chosen: dict[str, Any]) -> dict[str, Any] | None:
+    """What is said of one MCP server, with what its reference says under it; named after that if nobody names it.
+
+    None for a server that cannot be had here; that has been warned about.
+    """
     ways = [way for way in ("command", "remote", "ref") if way in chosen]
     if len(ways) != 1:
         raise ctx.error(node, key, "an MCP server needs exactly one of command, remote and ref")
@@ -99,11 +111,15 @@ def _mcp(ctx: Context, node: Node, key: str, chosen: dict[str, Any]) -> dict[str
         ctx.not_built(node, join(key, "remote.oauth"))
     if ways != ["ref"]:
         return chosen
-    name = chosen.pop("ref")
+    name, place = chosen.pop("ref"), entries(ctx, node, key)["ref"]
     if name not in ctx.mcps:
-        place = entries(ctx, node, key)["ref"]
+        if name.startswith(_CATALOG):
+            what = f"{KNOWN_NOT_BUILT['values']['catalog server']} is known but not built yet; its tools are missing"
+            ctx.warn(place, join(key, "ref"), f"{what}; say its command or remote instead")
+            return None
         raise ctx.error(place, join(key, "ref"), f'unknown MCP server "{name}"{did_you_mean(name, ctx.mcps)}')
-    return {"name": name, **ctx.mcps[name], **chosen}
+    named = ctx.mcps[name]
+    return None if named is None else {"name": name, **named, **chosen}
 
 
 def _plain(value: Any) -> Any:

@@ -57,6 +57,22 @@ def test_what_is_not_built_is_a_warning() -> None:
     ]
 
 
+CATALOG = "a server of Docker's MCP catalog is known but not built yet; its tools are missing; say its command"
+
+
+def test_a_server_of_a_catalog_is_left_out_with_a_warning_wherever_it_is_named() -> None:
+    """Many public files name one: everything else in them works all the same."""
+    file = load("ref: docker:duckduckgo, config: {a: b}, tools: [search]")
+    assert file.default_agent.toolsets == ()
+    config, ref = file.warnings
+    assert (config.key, ref.key) == ("agents.root.toolsets[0].config", "agents.root.toolsets[0].ref")
+    assert ref.line == 6 and ref.message.startswith(CATALOG)
+    named = load("ref: search", "search: {ref: docker:duckduckgo, tools: [search]}")
+    assert named.default_agent.toolsets == ()
+    (warning,) = named.warnings
+    assert warning.key == "mcps.search.ref" and warning.message.startswith(CATALOG)
+
+
 @pytest.mark.requirement("config-file.toolsets.shared-maps", "tools.registry.filter")
 def test_a_named_server_takes_what_any_toolset_takes_and_the_reference_outranks_it() -> None:
     """Naively the top level knows only how the server is started."""
