@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,11 +10,16 @@ import anyio
 
 from sluice.agent import presentation
 from sluice.agent.events import Diff, ToolChanged
-from sluice.agent.ports import ApprovalRequest, Tool
+from sluice.agent.ports import ApprovalRequest, Tool, ToolContext, ToolFailure
 from sluice.machines import CompiledToolCall, Transition
 from sluice.persistence.records import ToolCallRecord
 
 __all__ = ["OPEN", "WIRE_STATUS", "Call"]
+
+log = logging.getLogger(__name__)
+
+PREVIEW_SECONDS = 5.0
+"""How long a question waits for the diff of what it is about; without one it is asked all the same."""
 
 WIRE_STATUS: Mapping[str, str] = {
     "pending": "pending",
@@ -90,6 +96,20 @@ class Call:
             presentation.locations(self.arguments, self.cwd),
             diff,
         )
+
+    async def preview(self, context: ToolContext) -> Diff | None:
+        """What the call would change, for the person who is asked; a question never fails or waits long for it."""
+        assert self.tool is not None, "an unknown tool is never asked about"
+        if self.tool.preview is None:
+            return None
+        with anyio.move_on_after(PREVIEW_SECONDS):
+            try:
+                return await self.tool.preview(self.arguments, context)
+            except ToolFailure as failure:
+                log.info("no preview of %s: %s", self.record.name, failure)
+            except Exception:
+                log.exception("the preview of %s failed", self.record.name)
+        return None
 
     def report(self) -> ToolChanged:
         """What to tell the sink now; the first report carries what later ones leave out."""

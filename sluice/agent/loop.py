@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from sluice.agent import arguments, compaction, prompt
+from sluice.agent import arguments, compaction, delegation, prompt
 from sluice.agent.answers import misfit, question_of, response_form, shows_tools
 from sluice.agent.attempts import Attempts, new_id
 from sluice.agent.bounds import bound
 from sluice.agent.calls import Call
 from sluice.agent.conversation import Conversation
-from sluice.agent.events import Diff, Event, PlanChanged, Sink, TextDelta, UsageChanged, Warned
+from sluice.agent.events import Event, PlanChanged, Sink, TextDelta, UsageChanged, Warned
 from sluice.agent.history import text_message
 from sluice.agent.outcome import CANCELLED, Failure, Outcome, TurnFailure
 from sluice.agent.ports import (
@@ -48,9 +48,6 @@ MAX_PARALLEL_CALLS = 16
 MORE_ITERATIONS = 10
 """How many model calls a person's `continue` at the iteration limit buys."""
 
-PREVIEW_SECONDS = 5.0
-"""How long a question waits for the diff of what it is about; without one it is asked all the same."""
-
 REFUSED = {
     "reject": "The user rejected this call.",
     "unanswered": "This call was not approved: the client gave no valid answer to the question.",
@@ -67,7 +64,8 @@ class Ports:
     """The way out of a run: `sink` waits for room, `post` never waits (for the few reports of a drain).
 
     `owner` is the id of the background task that the run is, "" for the foreground turn. `tracer` is None when the
-    run belongs to no trace.
+    run belongs to no trace. `nest` makes the sessions that delegated tasks work in, None where no task can be
+    delegated; `switch` lets another agent hold a conversation and keeps that in mind.
     """
 
     sink: Sink
@@ -76,6 +74,8 @@ class Ports:
     note: Callable[[Transition], None] | None = None
     owner: str = ""
     tracer: Tracer | None = None
+    nest: delegation.Nest | None = None
+    switch: delegation.Switch = delegation.switch
 
     def span(self, name: str) -> AbstractContextManager[None]:
         """A span around one model call or one tool call."""
@@ -84,7 +84,13 @@ class Ports:
 
 @dataclass(slots=True)
 class Run:
-    """One prompt on its way through model and tools."""
+    """One prompt, or one delegated task, on its way through model and tools.
+
+    Attributes:
+        above: the run that delegated this one, None for a prompt.
+        heir: the agent that goes on with the conversation after this batch, "" for the one that has it.
+        asked: agent -> how often its model was asked in this run.
+    """
 
     conversation: Conversation
     ports: Ports
@@ -96,6 +102,9 @@ class Run:
     cache: AnswerCache | None = None
     question: str | None = None
     spending: Spending = field(default_factory=Spending)
+    above: Run | None = None
+    heir: str = ""
+    asked: dict[str, int] = field(default_factory=dict)
 
     async def run(self, message: Message) -> Outcome:
         """Store the user's message, then go round until the model has nothing more to call.
@@ -105,7 +114,7 @@ class Run:
         await self.conversation.add(Item(kind="message", message=message))
         try:
             self.conversation.team.agent.begin_turn()
-            return await self._from_cache(message) or await self._rounds()
+            return await self._from_cache(message) or await self._agents()
         except TurnFailure as ended:
             await self._remember(ended.failure)
             return Outcome(failure=ended.failure)
@@ -149,10 +158,24 @@ class Run:
             await cache.put(question, response.text)
         return Outcome(STOP_REASONS.get(response.finish_reason, "end_turn"))
 
-    async def _rounds(self) -> Outcome:
-        config = self.conversation.team.agent.config
-        limit, used = config.max_iterations, 0
-        self.conversation.team.agent.list_for_turn()
+    async def _agents(self) -> Outcome:
+        """One agent after the other, as long as each hands the conversation on; the last one's outcome is the run's
+        (teams.handoff.same-session).
+        """
+        while (outcome := await self._rounds()) is None:
+            await delegation.go_on(self)
+        return outcome
+
+    def below(self, conversation: Conversation, ports: Ports) -> Run:
+        """The run of a task that is delegated from here; questions are asked one at a time in all of them."""
+        return Run(conversation, ports, asking=self.asking, spending=self.spending, above=self)
+
+    async def _rounds(self) -> Outcome | None:
+        """Ask and run what is asked for until the agent has no more calls; None when another agent goes on."""
+        agent = self.conversation.team.agent
+        config, used = agent.config, self.asked.get(agent.name, 0)
+        limit = config.max_iterations
+        agent.list_for_turn()
         while True:
             await self.spending.check(self.conversation, self.ports.sink)
             if limit and used >= limit:
@@ -160,14 +183,17 @@ class Run:
                 if not await self.ports.permission.ask_to_continue(title):
                     return Outcome("max_turn_requests")
                 limit = used + MORE_ITERATIONS
-            used += 1
+            used = self.asked[agent.name] = used + 1
             response = await self._ask_model()
             if not response.tool_calls:
-                return await self._finish(response)
+                outcome = await self._finish(response)
+                return None if delegation.forced(self, outcome) else outcome
             self.repetition.check(response.tool_calls, config.max_consecutive_tool_calls)
             await self._batch(response)
             if self.dismissed:
                 return CANCELLED
+            if self.heir:
+                return None
 
     async def _ask_model(self) -> ModelResponse:
         """Ask, with room for the answer: compact when the window is nearly full, and once when it overflowed."""
@@ -257,13 +283,11 @@ class Run:
                 return decision
             call.machine.fire("ask")
             await self._show(call)
-            answer = await self.ports.permission.ask(call.request(await self._preview(call)))
+            answer = await self.ports.permission.ask(call.request(await call.preview(self._context(call))))
             if not call.open:
                 return "settled"  # interrupted while the person was thinking: the answer comes too late
             if answer.choice == "cancelled":
-                self.dismissed = True
-                for other in self.calls:
-                    other.interrupt()
+                self.dismiss()
                 return "settled"
             if answer.choice in REFUSED:
                 await self._end(call, "rejected", REFUSED[answer.choice])
@@ -272,24 +296,17 @@ class Run:
                 self.conversation.approval.grants.add(call.tool.name)
         return "allow"
 
-    async def _preview(self, call: Call) -> Diff | None:
-        """What the call would change, for the person who is asked; a question never fails or waits long for it."""
-        assert call.tool is not None
-        if call.tool.preview is None:
-            return None
-        with anyio.move_on_after(PREVIEW_SECONDS):
-            try:
-                return await call.tool.preview(call.arguments, self._context(call))
-            except ToolFailure as failure:
-                log.info("no preview of %s: %s", call.record.name, failure)
-            except Exception:
-                log.exception("the preview of %s failed", call.record.name)
-        return None
+    def dismiss(self) -> None:
+        """End the run as if the person had stopped it: what has not ended of this batch is interrupted."""
+        self.dismissed = True
+        for call in self.calls:
+            call.interrupt()
 
     def _context(self, call: Call) -> ToolContext:
         talk = self.conversation
         trace = None if self.ports.tracer is None else self.ports.tracer.current()
-        return ToolContext(talk.session_id, call.record.id, talk.cwd, talk.roots, self.ports.owner, trace)
+        colleagues = delegation.Delegation(self)
+        return ToolContext(talk.session_id, call.record.id, talk.cwd, talk.roots, self.ports.owner, trace, colleagues)
 
     async def _show(self, call: Call) -> None:
         """Report a call. A report that was cancelled before it was sent counts as not sent, and settle sends it."""

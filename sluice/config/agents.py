@@ -64,8 +64,23 @@ def read_agents(ctx: Context, node: Node, shared: Shared) -> Mapping[str, AgentC
     Raises:
         ConfigError: there is none, or a key, a value or a reference is wrong.
     """
-    children = node.value.items() if isinstance(node.value, dict) else ()
-    return MappingProxyType({name: _agent(ctx, name, child, shared) for name, child in children})
+    children = node.value if isinstance(node.value, dict) else {}
+    agents = {name: _agent(ctx, name, child, shared) for name, child in children.items()}
+    for name in agents:
+        _check_forced(ctx, name, agents, children[name])
+    return MappingProxyType(agents)
+
+
+def _check_forced(ctx: Context, name: str, agents: Mapping[str, AgentConfig], node: Node) -> None:
+    """A conversation that is always handed on must come to an end (teams.handoff.forced)."""
+    seen, heir = [name], agents[name].force_handoff
+    while heir is not None and heir not in seen:
+        seen.append(heir)
+        heir = agents[heir].force_handoff
+    if heir == name:
+        key = join(join("agents", name), "force_handoff")
+        place = entries(ctx, node, join("agents", name))["force_handoff"]
+        raise ctx.error(place, key, f"the conversation would go round for ever: {' -> '.join([*seen, name])}")
 
 
 def agent_names(ctx: Context, node: Node) -> Collection[str]:
@@ -107,6 +122,9 @@ def _agent(ctx: Context, name: str, node: Node, shared: Shared) -> AgentConfig:
         places = items(ctx, written[field], join(key, field)) if field in written else []
         named = [(*place, name) for place, name in zip(places, values.get(field, ()), strict=True)]
         values[field] = check_agents(ctx, named, shared.names)
+    if values.get("force_handoff") is not None:
+        named = [(join(key, "force_handoff"), written["force_handoff"], values["force_handoff"])]
+        values["force_handoff"] = next(iter(check_agents(ctx, named, shared.names)), None)
     values["fallback"] = _fallback(ctx, values.pop("fallback", None), join(key, "fallback"), shared.catalog)
     values["structured_output"] = read_structured_output(
         ctx, values.pop("structured_output", None), join(key, "structured_output")

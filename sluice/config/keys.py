@@ -94,10 +94,7 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
         "network_allowlist": "hosts that may be reached",
     },
     "agents.*": {
-        "sub_agents": "delegation to other agents",
-        "handoffs": "going on with another agent",
         "subagents": "delegation that does not wait",
-        "force_handoff": "the agent that always goes on",
         "redact_secrets": "hiding secrets from model and history",
         "code_mode_tools": "one code tool instead of many tools",
         "add_description_parameter": "a description argument in each tool",

@@ -267,6 +267,7 @@ class Assembly:
         from sluice.handlers.mcp_servers import configured_server
         from sluice.handlers.team_setup import Built
         from sluice.tools import ToolsetSetup, build
+        from sluice.tools.colleagues import ColleaguesToolset
         from sluice.tools.deferred import discoverable
 
         if missing := self._missing(file):
@@ -294,6 +295,16 @@ class Assembly:
                 ]
             except ToolFailure as error:
                 raise BackendError("A toolset is not usable", {"agent": name, "error": str(error)}) from error
+            if config.sub_agents or config.handoffs:
+                about = {one.name: one.description for one in file.agents.values()}
+                toolsets.append(
+                    ColleaguesToolset(
+                        *(
+                            {one: about[one] for one in names if one != name}
+                            for names in (config.sub_agents, config.handoffs)
+                        )
+                    )
+                )
             offered, deferred = discoverable(toolsets, config.readonly)
             agents[name] = self._agent(file, config, offered, overrides.get(name, ""))
             if deferred is not None:

@@ -13,6 +13,7 @@ from sluice.agent import compaction
 from sluice.agent.attempts import new_id
 from sluice.agent.books import usage_text
 from sluice.agent.compaction import Way
+from sluice.agent.conversation import Conversation
 from sluice.agent.events import Sink, TextDelta, UsageChanged
 from sluice.agent.outcome import Failure, Outcome
 from sluice.handlers.session import Incarnation
@@ -68,13 +69,17 @@ async def keep_books(live: Incarnation) -> None:
         log.error("store: %s", error.text)
 
 
-async def switch_agent(live: Incarnation, name: str) -> None:
-    """Let another agent hold the conversation from now on: stored, then in force, then told to the client."""
-    if name == live.talk.team.current:
+async def switch_agent(live: Incarnation, talk: Conversation, name: str) -> None:
+    """Let another agent hold a conversation from now on: stored, then in force, then told to the client.
+
+    `talk` is the session's own conversation or that of a task below it, of which the client is told nothing.
+    """
+    if name == talk.team.current:
         return
     store = await live.connection.assembly.store()
     with shielded(None, "who holds the conversation is stored and in force, or neither"):
-        await store.update_session(live.id, agent=name)
-        live.talk.switch_agent(name)
-    await live.notify(commands_of(live.talk))
-    await tell_options(live)
+        await store.update_session(talk.session_id, agent=name)
+        talk.switch_agent(name)
+    if talk is live.talk:
+        await live.notify(commands_of(talk))
+        await tell_options(live)

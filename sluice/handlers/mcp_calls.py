@@ -18,6 +18,7 @@ import anyio
 
 from sluice.agent.attempts import new_id
 from sluice.agent.books import Books, usages
+from sluice.agent.budgets import pots_of
 from sluice.agent.conversation import Conversation
 from sluice.agent.events import Event, TextDelta, ToolChanged
 from sluice.agent.loop import Ports, Run
@@ -27,6 +28,7 @@ from sluice.agent.ports import Tool, ToolFailure
 from sluice.agent.unattended import DenyAll
 from sluice.config.schema import AgentConfig, AgentFile
 from sluice.handlers.assembly import Assembly, MissingCredentials
+from sluice.handlers.nesting import nest_in, restore_below, spent_by_children
 from sluice.handlers.team_setup import Built, ClientSide, Owner
 from sluice.persistence.records import Item, Message, Part, SessionRecord
 from sluice.persistence.store import Store
@@ -224,11 +226,17 @@ class Calls:
             books=Books(
                 record.context_tokens,
                 record.cost,
+                children=await spent_by_children(store, record.id),
                 tokens=sum(u.input_tokens + u.output_tokens for _agent, u in usages(stored.items)),
             ),
+            budgets=pots_of(built.file),
             title=TITLE,
         )
-        run = Run(talk, Ports(turn.sink, lambda event: None, DenyAll()))
+        talk.budgets.restore(stored.items)
+        await restore_below(talk.budgets, store, record.id)
+        ports = Ports(turn.sink, lambda event: None, DenyAll())
+        ports.nest = nest_in(store, None, mode, lambda owner: ports)
+        run = Run(talk, ports)
         message = Message(role="user", id=new_id(), parts=(Part(type="text", text=turn.message),))
         try:
             outcome = await run.run(message)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from sluice import acp
 from sluice.acp.validation import decode_notification, decode_params
@@ -20,6 +21,7 @@ from sluice.handlers.connection import Connection
 from sluice.handlers.content import user_message
 from sluice.handlers.file_system import ClientFiles
 from sluice.handlers.initialization import advertised
+from sluice.handlers.nesting import nest_in
 from sluice.handlers.resource_links import LinkReader
 from sluice.handlers.session import Holder, Incarnation
 from sluice.handlers.session_config_options import post_options
@@ -81,13 +83,13 @@ def cancel(connection: Connection, params: bytes) -> None:
 async def _work(
     live: Incarnation, holder: Holder, blocks: Sequence[acp.ContentBlock], typed: Typed | None
 ) -> Outcome:
-    ports = _ports(live)
+    ports = await _ports(live)
     await live.notify(slash_commands.commands_of(live.talk))
     if typed is not None and typed.config is None:
         return await _built_in(live, holder, typed, ports)
     if typed is not None and typed.config is not None:
         if typed.config.agent:
-            await command_turn.switch_agent(live, typed.config.agent)
+            await command_turn.switch_agent(live, live.talk, typed.config.agent)
         blocks = slash_commands.instructed(typed)
         if not blocks:
             return Outcome()
@@ -121,11 +123,19 @@ async def _chat(live: Incarnation, holder: Holder, message: Message, ports: Port
         _name(live, message)
 
 
-def _ports(live: Incarnation) -> Ports:
+async def _ports(live: Incarnation) -> Ports:
+    """The way out for a turn of the session, and for the tasks that it delegates."""
+    talk, store = live.talk, await live.connection.assembly.store()
+    nest = nest_in(store, live.workspace, talk.approval.mode, lambda owner: replace(_way(live, owner), nest=nest))
+    return replace(_way(live), nest=nest)
+
+
+def _way(live: Incarnation, owner: str = "") -> Ports:
+    """To the client of the session, for what the session or a nested one (`owner`) says."""
     peer = live.connection.peer
 
     async def sink(event: Event) -> None:
-        update = update_of(live.id, event)
+        update = update_of(live.id, event, owner)
         if update is None or not welcome(update.update, live.connection.capabilities):
             return
         try:
@@ -134,7 +144,7 @@ def _ports(live: Incarnation) -> Ports:
             _post_lean(live, event)
 
     def post(event: Event) -> None:
-        update = update_of(live.id, event)
+        update = update_of(live.id, event, owner)
         if update is None or not welcome(update.update, live.connection.capabilities):
             return
         try:
@@ -143,7 +153,14 @@ def _ports(live: Incarnation) -> Ports:
             _post_lean(live, event)
 
     connection = live.connection
-    return Ports(sink, post, ClientPermission(peer, live.id), connection.record, tracer=connection.tracing)
+    return Ports(
+        sink,
+        post,
+        ClientPermission(peer, live.id),
+        connection.record,
+        tracer=connection.tracing,
+        switch=partial(command_turn.switch_agent, live),
+    )
 
 
 def _post_lean(live: Incarnation, event: Event) -> None:

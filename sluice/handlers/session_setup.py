@@ -32,6 +32,7 @@ from sluice.handlers.entry import Entry
 from sluice.handlers.file_system import ClientFiles
 from sluice.handlers.initialization import advertised
 from sluice.handlers.mcp_servers import retire_servers, start_servers
+from sluice.handlers.nesting import restore_below, spent_by_children
 from sluice.handlers.replay import nested_ids, replay
 from sluice.handlers.session import Holder, Incarnation, Setup
 from sluice.handlers.session_config_options import modes_of, shown_options
@@ -177,6 +178,7 @@ class StoredSession:
         stored = Stored(record, cwd, items, children)
         live.servers = await start_servers(live, params.mcp_servers, cwd)
         open_conversation(live, store, stored, built)
+        await restore_below(live.talk.budgets, store, record.id)
         live.talk.roots = tuple(params.additional_directories)
         if isinstance(params, acp.LoadSessionRequest):
             await send_history(live)
@@ -245,12 +247,6 @@ class Stored:
     cwd: str
     items: Sequence[Item] = ()
     children: Mapping[str, float] = field(default_factory=dict)
-
-
-async def spent_by_children(store: Store, session_id: str) -> dict[str, float]:
-    """What each stored session below this one has cost, in USD (usage-cost.cost.restored-descendants)."""
-    records = [await store.session(name) for name in await store.descendants(session_id)]
-    return {record.id: record.cost for record in records if record is not None}
 
 
 def open_conversation(live: Incarnation, store: Store, stored: Stored, built: Built) -> None:

@@ -47,13 +47,17 @@ def display_id(owner: str, logical: str, channel: Channel) -> str:
     return str(uuid.UUID(bytes=bytes(digest)))
 
 
-def update_of(session_id: str, event: events.Event) -> acp.SessionNotification | None:
-    """The notification for an event, None for one that has none."""
+def update_of(session_id: str, event: events.Event, owner: str = "") -> acp.SessionNotification | None:
+    """The notification for an event, None for one that has none.
+
+    `session_id` is what the client knows; `owner` is the nested session that said it, "" for that session itself.
+    """
+    owner = owner or session_id
     if isinstance(event, events.TextDelta):
-        chunk = acp.AgentMessageChunk(acp.TextContent(event.text), display_id(session_id, event.message, "content"))
+        chunk = acp.AgentMessageChunk(acp.TextContent(event.text), display_id(owner, event.message, "content"))
         return acp.SessionNotification(session_id, chunk)
     if isinstance(event, events.ThoughtDelta):
-        thought = acp.AgentThoughtChunk(acp.TextContent(event.text), display_id(session_id, event.message, "thought"))
+        thought = acp.AgentThoughtChunk(acp.TextContent(event.text), display_id(owner, event.message, "thought"))
         return acp.SessionNotification(session_id, thought)
     update = _rare(event)
     return acp.SessionNotification(session_id, update) if update is not None else None

@@ -283,6 +283,16 @@ def test_a_reader_that_leaves_ends_the_run_quietly(tmp_path: Path) -> None:
         assert program.wait(PATIENCE) != 0
 
 
+def test_the_team_of_the_examples_plays_its_scripts(tmp_path: Path) -> None:
+    example = str(Path(__file__).parents[2] / "examples" / "team.yaml")
+    where = ["--data-dir", str(tmp_path), "--working-dir", str(tmp_path)]
+    said = piped(["-m", "sluice", "run", example, "Write a haiku.", *where], b"").stdout.decode()
+    assert "[done] transfer_task: poet" in said and "every arrow has a name." in said
+    assert said.splitlines()[-1].startswith("I am the critic")
+    again = piped(["-m", "sluice", "run", "--continue", example, "And now?", *where], b"").stdout.decode()
+    assert again.splitlines()[-1].startswith("Still the critic.")
+
+
 # --- its parts
 
 

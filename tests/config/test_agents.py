@@ -32,6 +32,31 @@ def test_an_agent_that_does_not_exist_is_an_error_with_the_nearest(key: str) -> 
     assert found.message == 'unknown agent "helpr"; did you mean "helper"?'
 
 
+def test_whoever_always_goes_on_is_an_agent_of_the_file() -> None:
+    text = "agents:\n  root:\n    model: auto\n    force_handoff: {}\n  checker: {{model: auto}}\n"
+    assert read(text.format("checker")).default_agent.force_handoff == "checker"
+    found = error(text.format("chekcer"))
+    assert (found.line, found.key) == (4, "agents.root.force_handoff")
+    assert found.message == 'unknown agent "chekcer"; did you mean "checker"?'
+
+
+@pytest.mark.requirement("teams.handoff.forced")
+@pytest.mark.parametrize(
+    ("heirs", "line", "circle"),
+    [
+        (("a", "", ""), 4, "a -> a"),
+        (("b", "a", ""), 4, "a -> b -> a"),
+        (("b", "c", "b"), 7, "b -> c -> b"),
+    ],
+)
+def test_a_conversation_that_always_goes_on_must_end(heirs: tuple[str, ...], line: int, circle: str) -> None:
+    lines = ["agents:"]
+    for name, heir in zip("abc", heirs, strict=True):
+        lines += [f"  {name}:", "    model: auto", f"    force_handoff: {heir}" if heir else "    description: x"]
+    found = error("\n".join(lines))
+    assert (found.line, found.message) == (line, f"the conversation would go round for ever: {circle}")
+
+
 @pytest.mark.parametrize("reference", ["acme/pirate", "pirate:acme/pirate", "registry.example.org/a/b:1"])
 def test_an_agent_from_a_registry_is_left_out_with_a_warning(reference: str) -> None:
     file = read(f"{MINIMAL}    sub_agents: [{reference}, root]\n")

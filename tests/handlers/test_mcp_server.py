@@ -27,7 +27,7 @@ from mcp.client.streamable_http import streamable_http_client
 from sluice import __version__
 from tests.handlers.test_process import is_running
 from tests.support.model_server import Call as ModelCall
-from tests.support.model_server import ModelServer, Reply, Stall, calls, text
+from tests.support.model_server import ModelServer, Reply, Stall, Usage, calls, text
 from tests.support.setup import agent_on, scripted_agent
 
 pytestmark = pytest.mark.anyio
@@ -101,6 +101,42 @@ async def respond(client: Client, message: str, tool: str = "root", **arguments:
     assert block.type == "text" and result.structured_content == json.loads(block.text)
     assert result.structured_content is not None
     return str(result.structured_content["response"])
+
+
+# --- teams
+
+
+TEAM: dict[str, Any] = {
+    "agents": {
+        "root": {"model": "m", "description": "leads", "instruction": "Lead.", "sub_agents": ["maker"]},
+        "maker": {"model": "m", "description": "makes", "instruction": "Make."},
+    }
+}
+
+
+@pytest.mark.requirement("teams.delegate.transfer-task")
+async def test_a_task_is_given_in_a_call_and_the_answer_is_that_of_the_agent_that_was_called(tmp_path: Path) -> None:
+    task = calls(ModelCall("transfer_task", {"agent": "maker", "task": "Make tea."}), text="One moment.")
+    async with ModelServer([task, text("Tea."), text("Done."), text("Again.")]) as model:
+        async with over_stdio(agent_on(tmp_path, model.base_url, **TEAM)) as client:
+            result = await client.call_tool("root", {"message": "go"})
+            assert result.structured_content == {"response": "Done."} and result.meta is not None
+            more = {"message": "go on", "session": result.meta["sluice/session"]}
+            assert "Again." in str((await client.call_tool("root", more)).content)
+        assert [m["content"] for m in model.requests[2].messages if m["role"] == "tool"] == ["Tea."]
+        assert model.refusals == []
+
+
+async def test_a_budget_ends_a_call(tmp_path: Path) -> None:
+    """Naively only editors' sessions have one."""
+    spent = text("one", usage=Usage(100, 0))
+    async with ModelServer([spent]) as model:
+        async with over_stdio(agent_on(tmp_path, model.base_url, budget={"max_tokens": 50})) as client:
+            result = await client.call_tool("root", {"message": "go"})
+            assert result.meta is not None
+            more = {"message": "go on", "session": result.meta["sluice/session"]}
+            refused = await client.call_tool("root", more)
+            assert refused.is_error and "budget.max_tokens" in str(refused.content)
 
 
 # --- standard input and output

@@ -200,9 +200,9 @@ async def test_a_question_is_asked_even_when_there_is_nothing_to_show(tmp_path: 
 async def test_a_client_that_never_answers_a_preview_is_asked_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sluice.agent import loop
+    from sluice.agent import calls as one_call
 
-    monkeypatch.setattr(loop, "PREVIEW_SECONDS", 0.05)
+    monkeypatch.setattr(one_call, "PREVIEW_SECONDS", 0.05)
     edit = calls(call("edit_file", path="a.py", edits=[{"oldText": "a", "newText": "b"}]))
     async with on_stage(tmp_path, edit, text("end"), fs=FS) as stage:
         prompt = await start(stage)

@@ -29,6 +29,7 @@ from sluice.agent.ports.model import (
     ToolSpec,
 )
 from sluice.agent.ports.tools import (
+    Colleagues,
     Tool,
     ToolContext,
     ToolFailure,
@@ -41,6 +42,7 @@ __all__ = [
     "AnswerCache",
     "ApprovalAnswer",
     "ApprovalRequest",
+    "Colleagues",
     "Delta",
     "Elicitation",
     "ElicitationAnswer",

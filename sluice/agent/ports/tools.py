@@ -14,6 +14,7 @@ from sluice.agent.events import Diff, PlanEntry
 from sluice.agent.ports.model import ToolSpec
 
 __all__ = [
+    "Colleagues",
     "Tool",
     "ToolContext",
     "ToolFailure",
@@ -41,12 +42,33 @@ class ToolResult:
     diff: Diff | None = None
 
 
+class Colleagues(Protocol):
+    """The other agents of the team, as a call sees them."""
+
+    async def transfer(self, agent: str, task: str) -> ToolResult:
+        """Let another agent do a task in a session of its own and wait for its last answer.
+
+        Raises:
+            ToolFailure: it may not be asked from here, or it failed.
+        """
+        ...
+
+    def hand_over(self, agent: str) -> ToolResult:
+        """Let another agent go on with this conversation once the calls of this answer have ended.
+
+        Raises:
+            ToolFailure: another call of the answer has named another agent.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """Where a call runs. `cwd` and `roots` are absolute paths; `call_id` is the id of the tool call.
 
     `owner` is the id of the background task that made the call, "" for the foreground turn. `trace` is where the call
-    is in its trace, for what is asked on its behalf from another task; None for nowhere.
+    is in its trace, for what is asked on its behalf from another task; None for nowhere. `colleagues` are the other
+    agents, None outside a run.
     """
 
     session_id: str
@@ -55,6 +77,7 @@ class ToolContext:
     roots: tuple[str, ...] = ()
     owner: str = ""
     trace: object = field(default=None, compare=False)
+    colleagues: Colleagues | None = field(default=None, compare=False)
 
 
 class Tracer(Protocol):

@@ -24,7 +24,6 @@ AREA = area(
         "prompt.outcome.missing-session": "Calls on a missing session are not found; a wrong workspace is a params error.",
     },
     deferred={
-        "prompt.outcome.child-sessions-neutral": "teams: no child session is run yet",
         "prompt.outcome.failure-codes": "hooks: eleven of the twelve codes have a test; hook_blocked needs hooks, which are not built",
     },
 )
