@@ -9,6 +9,7 @@ import anyio
 
 from sluice.agent.books import Books, together
 from sluice.agent.budgets import Budgets
+from sluice.agent.hooks import Place
 from sluice.agent.permissions import Approval
 from sluice.agent.team import Team
 from sluice.persistence.records import Item, Usage
@@ -38,6 +39,11 @@ class Conversation:
     budgets: Budgets = field(default_factory=Budgets)
     title: str | None = None
     unfiled: Usage | None = None
+
+    @property
+    def place(self) -> Place:
+        """Where hooks of the agent that holds the conversation run."""
+        return Place(self.session_id, self.cwd, self.team.current)
 
     def switch_agent(self, name: str) -> None:
         """Let another agent of the team go on with this history.

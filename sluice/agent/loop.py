@@ -22,6 +22,7 @@ from sluice.agent.calls import Call
 from sluice.agent.conversation import Conversation
 from sluice.agent.events import Event, PlanChanged, Sink, TextDelta, UsageChanged, Warned
 from sluice.agent.history import text_message
+from sluice.agent.leave import Judge, Leave
 from sluice.agent.outcome import CANCELLED, Failure, Outcome, TurnFailure
 from sluice.agent.ports import (
     AnswerCache,
@@ -265,20 +266,23 @@ class Run:
             known = ", ".join(sorted(self.conversation.team.agent.tools)) or "none"
             raise ToolFailure(f"There is no tool named {call.record.name!r}. The tools are: {known}.")
         call.arguments = arguments.parse(call.record.arguments, call.tool.spec)
-        decision: str = self.conversation.approval.decide(call.tool, call.arguments)
-        if decision == "ask":
-            decision = await self._ask_person(call)
+        talk = self.conversation
+        judge = Judge(call, talk.team.agent.hooks, talk.place, talk.approval)
+        leave = await judge.leave()
+        if leave.decision == "ask":
+            leave = await judge.before_asking(leave)
+        decision: str = leave.decision if leave.decision != "ask" else await self._ask_person(call, judge, leave)
         if decision == "deny" and call.open:
-            raise ToolFailure("This call is not allowed here: a rule or the safety mode denies it.")
+            raise ToolFailure(leave.reason)
         if call.open and decision == "allow":
             await self._perform(call)
 
-    async def _ask_person(self, call: Call) -> str:
+    async def _ask_person(self, call: Call, judge: Judge, leave: Leave) -> str:
         """Ask; returns allow, deny, or settled when the answer has already ended the call."""
         assert call.tool is not None
         async with self.asking:  # one dialog at a time (permission.order.serialised)
             # A grant or a mode may have changed while this call waited its turn.
-            decision = self.conversation.approval.decide(call.tool, call.arguments)
+            decision = judge.still(leave)
             if decision != "ask":
                 return decision
             call.machine.fire("ask")

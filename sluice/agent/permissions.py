@@ -10,14 +10,14 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from sluice.agent import shell_labels
 from sluice.agent.patterns import matches, matches_words
 from sluice.agent.ports import Tool
 from sluice.agent.shell_words import every_command, parse
 
-__all__ = ["MODES", "Approval", "Decision", "Label", "Rule", "Rules", "label_of", "parse_rule"]
+__all__ = ["MODES", "Approval", "Decision", "Label", "Rule", "Rules", "Weighed", "label_of", "parse_rule"]
 
 Decision = Literal["allow", "ask", "deny"]
 Label = Literal["annotated_safe", "safe", "destructive", "unknown"]
@@ -147,6 +147,13 @@ def label_of(tool: Tool, arguments: Mapping[str, Any]) -> Label:
     return "destructive" if tool.destructive else "unknown"
 
 
+class Weighed(NamedTuple):
+    """What rules, grants and mode say. `open`: the mode alone said so, and leaves ordinary hooks a say."""
+
+    decision: Decision
+    open: bool = False
+
+
 @dataclass(slots=True)
 class Approval:
     """The session's approval settings.
@@ -167,17 +174,26 @@ class Approval:
 
     def decide(self, tool: Tool, arguments: Mapping[str, Any]) -> Decision:
         """Whether the call may run, must be asked about, or is denied."""
+        return self.weigh(tool, arguments).decision
+
+    def weigh(self, tool: Tool, arguments: Mapping[str, Any]) -> Weighed:
+        """The decision, and whether hooks may still change it: a person's grant, a rule and autonomy are final."""
         by_session, by_user, by_team = (
             rules.decide(tool.name, arguments) for rules in (self.session, self.user, self.team)
         )
         if "deny" in (by_session, by_user, by_team):
-            return "deny"
+            return Weighed("deny")
         if tool.name in self.grants or by_session == "allow":
-            return "allow"
+            return Weighed("allow")
         if by_session == "ask":
-            return "ask"
+            return Weighed("ask")
         rule = by_user or by_team
         mode = self.mode if self.mode in MODES else "strict"
         if rule == "allow" or (rule == "ask" and mode in ("default", "strict")):
-            return rule
-        return MODES[mode][label_of(tool, arguments)]
+            return Weighed(rule)
+        decision = MODES[mode][label_of(tool, arguments)]
+        return Weighed(decision, decision == "ask" or (decision == "allow" and mode == "default"))
+
+    def granted(self, name: str, arguments: Mapping[str, Any]) -> bool:
+        """Whether the session itself allows the call: by a grant of the person or by a rule of its own."""
+        return name in self.grants or self.session.decide(name, arguments) == "allow"

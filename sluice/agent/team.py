@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from sluice.agent.hooks import Hooks
 from sluice.agent.lineup import Alloy, Fallback
 from sluice.agent.outcome import TurnFailure
 from sluice.agent.ports import AnswerCache, Model, Tool, ToolFailure, Toolset
@@ -36,6 +37,7 @@ class Agent:
         fallback: what is asked when the model fails.
         answers: the response cache, None when the agent has none.
         extra: toolsets that others started, such as the client's servers; their tools come last.
+        hooks: what runs at the events of its turns.
         effort: the reasoning effort that was chosen, "" for the configured one; it ends with this object.
     """
 
@@ -50,6 +52,7 @@ class Agent:
     fallback: Fallback = field(default_factory=Fallback)
     answers: AnswerCache | None = None
     extra: Sequence[Toolset] = ()
+    hooks: Hooks = field(default_factory=Hooks)
 
     @property
     def name(self) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from sluice.config.budgets import check_budgets
 from sluice.config.decode import Context, Shape, decode, describe, entries, items, join, read, shape
 from sluice.config.duration import seconds
+from sluice.config.hooks import read_hooks
 from sluice.config.references import Catalog, check_agents, check_reference
 from sluice.config.schema import AgentConfig, BudgetConfig, CommandConfig, FallbackConfig, Text, ToolsetConfig
 from sluice.config.structured import read_structured_output
@@ -37,6 +38,7 @@ AGENT_SHAPE: Shape = {
     "use_commands": tuple[Text, ...],
     "fallback": Node,
     "structured_output": Node,
+    "hooks": Node,
 }
 FALLBACK_SHAPE: Shape = shape(FallbackConfig, cooldown=Node)
 COMMAND_SHAPE: Shape = shape(CommandConfig)
@@ -129,6 +131,7 @@ def _agent(ctx: Context, name: str, node: Node, shared: Shared) -> AgentConfig:
     values["structured_output"] = read_structured_output(
         ctx, values.pop("structured_output", None), join(key, "structured_output")
     )
+    values["hooks"] = read_hooks(ctx, values.pop("hooks", None), join(key, "hooks"))
     values["num_history_items"] = values.get("num_history_items") or None
     return AgentConfig(name=name, line=node.line, **values)
 

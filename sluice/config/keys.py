@@ -100,8 +100,48 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
         "add_description_parameter": "a description argument in each tool",
         "skills": "skills",
         "use_skills": "groups of skills",
-        "hooks": "hooks",
         "harness": "an external agent in place of a model",
+    },
+    "hooks": {
+        "post_tool_use": "after a tool call",
+        "tool_response_transform": "changing what a tool gave",
+        "on_tool_approval_decision": "after a decision about a call",
+        "session_start": "a session begins",
+        "session_end": "a session ends",
+        "on_session_resume": "going on past the limit of model calls",
+        "user_prompt_submit": "before a prompt is taken",
+        "user_steering_messages_submit": "messages while a turn runs",
+        "user_followup_submit": "messages for after a turn",
+        "turn_start": "before each model call",
+        "turn_end": "after each turn",
+        "before_llm_call": "before a request goes to the model",
+        "after_llm_call": "after the model's answer",
+        "pre_compact": "before a compaction",
+        "before_compaction": "in place of a compaction",
+        "after_compaction": "after a compaction",
+        "subagent_stop": "the end of a delegated task",
+        "on_user_input": "when a person is asked",
+        "stop": "the end of an answer",
+        "notification": "messages to the person",
+        "on_error": "failures",
+        "on_max_iterations": "the limit of model calls",
+        "on_agent_switch": "another agent goes on",
+        "worktree_create": "making a worktree",
+        "skill_content_guard": "reading a skill",
+        "prompt_file_guard": "reading a prompt file",
+        "before_agent_run": "before an agent runs",
+        "after_agent_complete": "after an agent has run",
+    },
+    "hook types": {
+        "builtin": "a hook that comes with the program",
+        "model": "a model that decides",
+        "evaluator": "an evaluator that decides",
+    },
+    "a hook": {
+        "model": "the model of a model hook",
+        "prompt": "its prompt",
+        "schema": "the form of its answer",
+        "strict_output": "a strict form of what a hook says",
     },
     "models.*": {
         "task_budget": "a budget for one task",
@@ -157,8 +197,8 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
 }
 """What the format has and this program not yet, by scope: key or name -> what it would be.
 
-Scopes: "" is the top level, `agents.*` an agent, `toolsets.*` any toolset, `toolsets.<type>` one type; the last
-three hold toolset types, providers and forms of values.
+Scopes: "" is the top level, `agents.*` an agent, `hooks` the events of hooks, `toolsets.*` any toolset,
+`toolsets.<type>` one type; the last three hold toolset types, providers and forms of values.
 """
 
 TOOLSET_TYPES = (*TOOLSET_OPTIONS, *KNOWN_NOT_BUILT["toolset types"])

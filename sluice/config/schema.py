@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta, field
 
 from sluice.config.errors import ConfigWarning
+from sluice.config.hook_events import HookConfig
 from sluice.config.values import Frozen, nothing
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "Text",
     "ThinkingBudget",
     "ToolsetConfig",
+    "Verbatim",
 ]
 
 SafetyMode = Literal["strict", "balanced", "restricted", "autonomous"]
@@ -364,6 +366,7 @@ class AgentConfig(Frozen, frozen=True):
     fallback: FallbackConfig = FallbackConfig()
     structured_output: StructuredOutput | None = None
     cache: CacheConfig = CacheConfig()
+    hooks: tuple[HookConfig, ...] = ()
     line: int = 0
 
 

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sluice.agent.hooks import Hooks
     from sluice.agent.lineup import Fallback
     from sluice.agent.ports import AnswerCache, Model
     from sluice.config.environment import Environment
     from sluice.config.schema import AgentConfig, AgentFile
     from sluice.models.local.engines import Engines
 
-__all__ = ["AnswerCaches", "Embedded", "fallback"]
+__all__ = ["AnswerCaches", "Embedded", "fallback", "hooks_of"]
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +46,14 @@ def fallback(
             continue
         made.append(make(file, ref))
     return Fallback(tuple(made), max(0, agent.fallback.retries), agent.fallback.cooldown)
+
+
+def hooks_of(agent: AgentConfig) -> Hooks:
+    """The hooks of an agent; their commands get the environment of this process, as a toolset's do."""
+    from sluice.agent.hooks import Hooks
+    from sluice.tools.hooks import CommandHooks
+
+    return Hooks(agent.hooks, CommandHooks(os.environ)) if agent.hooks else Hooks()
 
 
 class AnswerCaches:

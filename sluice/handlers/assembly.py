@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 import anyio
 import anyio.to_thread
 
-from sluice.handlers.agent_parts import AnswerCaches, Embedded, fallback
+from sluice.handlers.agent_parts import AnswerCaches, Embedded, fallback, hooks_of
 from sluice.handlers.agent_rules import rules_of, user_rules
 from sluice.handlers.answers import unusable, wire_error
 from sluice.wire.errors import BackendError
@@ -322,6 +322,7 @@ class Assembly:
         made.threshold = threshold(file, config, chosen)
         made.fallback = fallback(file, config, self.environment, self._model)
         made.answers = self._caches.of(config)
+        made.hooks = hooks_of(config)
         return made
 
     # --- the store --------------------------------------------------------------------------------------------

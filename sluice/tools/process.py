@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,7 +85,10 @@ class Tail:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command to run: `argv[0]` is the program, `timeout` is in seconds, `stdin` is all it can read."""
+    """A command to run: `argv[0]` is the program, `timeout` is in seconds, `stdin` is all it can read.
+
+    `apart` keeps what it writes to stderr out of its output.
+    """
 
     argv: tuple[str, ...]
     cwd: str
@@ -93,6 +96,7 @@ class Command:
     timeout: float
     stdin: bytes | None = None
     keep: int = KEEP_BYTES
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,17 +104,48 @@ class Outcome:
     """How a command ended.
 
     `code` is the exit code (negative: the signal), None when the time was up. `omitted` counts the bytes dropped
-    before `output`. `leftover` is the process group that still has members, None when it has none.
+    before `output`. `leftover` is the process group that still has members, None when it has none. `errors` is the
+    end of what it wrote to stderr when that was kept apart, else "".
     """
 
     code: int | None
     output: str
     omitted: int = 0
     leftover: int | None = None
+    errors: str = ""
+
+
+class _Pipe:
+    """What a child writes, from its end of a pipe to a tail; closed with the stack it was made on."""
+
+    def __init__(self, keep: int, closing: ExitStack) -> None:
+        self.tail = Tail(keep)
+        self.read_end, self.write_end = os.pipe()
+        closing.callback(os.close, self.read_end)
+        os.set_blocking(self.read_end, False)
+
+    async def pump(self) -> None:
+        """Take what comes until every writer has closed."""
+        while True:
+            await anyio.wait_readable(self.read_end)
+            with suppress(BlockingIOError):
+                data = os.read(self.read_end, _CHUNK_BYTES)
+                if not data:
+                    return
+                self.tail.add(data)
+
+    def drain(self) -> None:
+        """Take what is in the pipe now. Bounded: a surviving child may go on writing for ever."""
+        with suppress(BlockingIOError):
+            for _ in range(_DRAIN_CHUNKS):
+                data = os.read(self.read_end, _CHUNK_BYTES)
+                if not data:
+                    return
+                self.tail.add(data)
 
 
 async def run(command: Command) -> Outcome:
-    """Run a command to its end or its timeout, with stdout and stderr merged in order.
+    """Run a command to its end or its timeout, with stdout and stderr merged in order unless they are kept apart.
 
     Cancelling ends the whole process group before the cancellation goes on (at most `TERM_SECONDS` plus
     `KILL_SECONDS`). So does the timeout.
@@ -118,31 +153,32 @@ async def run(command: Command) -> Outcome:
     Raises:
         ToolFailure: the command could not be started.
     """
-    tail = Tail(command.keep)
-    read_end, write_end = os.pipe()
-    os.set_blocking(read_end, False)
-    try:
-        try:
-            process = await _start(command, write_end)
-        finally:
-            os.close(write_end)
-        code = await _finish(process, command, read_end, tail)
-        _drain(read_end, tail)
-    finally:
-        os.close(read_end)
+    with ExitStack() as closing:
+        out = _Pipe(command.keep, closing)
+        with ExitStack() as ours:
+            ours.callback(os.close, out.write_end)
+            err = _Pipe(command.keep, closing) if command.apart else out
+            if err is not out:
+                ours.callback(os.close, err.write_end)
+            process = await _start(command, out.write_end, err.write_end)
+        pipes = (out,) if err is out else (out, err)
+        code = await _finish(process, command, pipes)
+        for pipe in pipes:
+            pipe.drain()
     leftover = process.pid if code is not None and group_alive(process.pid) else None
-    return Outcome(code, tail.text(), tail.omitted, leftover)
+    errors = err.tail.text() if command.apart else ""
+    return Outcome(code, out.tail.text(), out.tail.omitted, leftover, errors)
 
 
-async def _start(command: Command, write_end: int) -> Process:
+async def _start(command: Command, stdout: int, stderr: int) -> Process:
     # Shielded: a cancellation between the fork and the assignment would lose the process. A spawn takes milliseconds.
     with anyio.CancelScope(shield=True):
         try:
             process = await anyio.open_process(
                 command.argv,
                 stdin=subprocess.DEVNULL if command.stdin is None else subprocess.PIPE,
-                stdout=write_end,
-                stderr=write_end,
+                stdout=stdout,
+                stderr=stderr,
                 cwd=command.cwd,
                 env=command.env,
                 start_new_session=True,
@@ -153,13 +189,14 @@ async def _start(command: Command, write_end: int) -> Process:
     return process
 
 
-async def _finish(process: Process, command: Command, read_end: int, tail: Tail) -> int | None:
+async def _finish(process: Process, command: Command, pipes: Iterable[_Pipe]) -> int | None:
     """Wait for the leader; on timeout or cancellation end the group. Returns the exit code, None on timeout."""
     code: int | None = None
     try:
         with anyio.move_on_after(command.timeout):
             async with anyio.create_task_group() as group:
-                group.start_soon(_pump, read_end, tail)
+                for pipe in pipes:
+                    group.start_soon(pipe.pump)
                 if command.stdin is not None:
                     group.start_soon(_feed, process, command.stdin)
                 code = await process.wait()
@@ -173,16 +210,6 @@ async def _finish(process: Process, command: Command, read_end: int, tail: Tail)
     return code
 
 
-async def _pump(read_end: int, tail: Tail) -> None:
-    while True:
-        await anyio.wait_readable(read_end)
-        with suppress(BlockingIOError):
-            data = os.read(read_end, _CHUNK_BYTES)
-            if not data:
-                return
-            tail.add(data)
-
-
 async def _feed(process: Process, data: bytes) -> None:
     stdin = process.stdin
     if stdin is None:
@@ -191,16 +218,6 @@ async def _feed(process: Process, data: bytes) -> None:
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
         await stdin.send(data)
         await stdin.aclose()
-
-
-def _drain(read_end: int, tail: Tail) -> None:
-    """Take what is in the pipe now. Bounded: a surviving child may go on writing for ever."""
-    with suppress(BlockingIOError):
-        for _ in range(_DRAIN_CHUNKS):
-            data = os.read(read_end, _CHUNK_BYTES)
-            if not data:
-                return
-            tail.add(data)
 
 
 def group_alive(group: int) -> bool:

@@ -275,12 +275,12 @@ def test_each_known_agent_key_that_is_not_built_gives_one_warning(key: str) -> N
 
 def test_warnings_come_in_the_order_of_the_file_and_once_each() -> None:
     found = warnings(
-        "rag: {}\nagents:\n  a: {model: auto, hooks: {}}\n  b: {model: auto, hooks: {}}\nevaluators: {}\n"
+        "rag: {}\nagents:\n  a: {model: auto, harness: {}}\n  b: {model: auto, harness: {}}\nevaluators: {}\n"
     )
     assert [(line, key) for line, key, _ in found] == [
         (1, "rag"),
-        (3, "agents.a.hooks"),
-        (4, "agents.b.hooks"),
+        (3, "agents.a.harness"),
+        (4, "agents.b.harness"),
         (5, "evaluators"),
     ]
 

@@ -21,13 +21,6 @@ AREA = area(
     },
     deferred={
         "hooks.events.core-set": "hooks: no test carries it yet",
-        "hooks.contract.stdin-json": "hooks: no test carries it yet",
-        "hooks.contract.exit-codes": "hooks: no test carries it yet",
-        "hooks.contract.timeout": "hooks: no test carries it yet",
-        "hooks.guard.fail-closed": "hooks: no test carries it yet",
-        "hooks.guard.matcher": "hooks: no test carries it yet",
-        "hooks.pre.preempting": "hooks: no test carries it yet",
-        "hooks.pre.updated-input": "hooks: no test carries it yet",
         "hooks.post.transform-output": "hooks: no test carries it yet",
         "hooks.context.transient": "hooks: no test carries it yet",
         "hooks.sources.order": "hooks: no test carries it yet",
