@@ -9,10 +9,11 @@ from typing import Any
 import anyio
 
 from sluice.agent import presentation
+from sluice.agent.attempts import new_id
 from sluice.agent.events import Diff, ToolChanged
 from sluice.agent.ports import ApprovalRequest, Tool, ToolContext, ToolFailure
 from sluice.machines import CompiledToolCall, Transition
-from sluice.persistence.records import ToolCallRecord
+from sluice.persistence.records import Message, Part, ToolCallRecord
 
 __all__ = ["OPEN", "WIRE_STATUS", "Call"]
 
@@ -129,4 +130,15 @@ class Call:
             locations=presentation.locations(self.arguments, self.cwd) if first else (),
             text=None if self.open else self.text,
             diff=None if self.open else self.diff,
+        )
+
+    def message(self) -> Message:
+        """The call's result as it is stored and goes to the model; "" while there is none."""
+        return Message(
+            role="tool",
+            parts=(Part(type="text", text=self.text or ""),),
+            id=new_id(),
+            tool_call_id=self.record.id,
+            tool_name=self.record.name,
+            status=self.status,
         )

@@ -14,47 +14,32 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from sluice.agent import arguments, compaction, delegation, prompt
+from sluice.agent import batch, compaction, delegation, prompt
 from sluice.agent.answers import misfit, question_of, response_form, shows_tools
 from sluice.agent.attempts import Attempts, new_id
-from sluice.agent.bounds import bound
 from sluice.agent.calls import Call
 from sluice.agent.conversation import Conversation
-from sluice.agent.events import Event, PlanChanged, Sink, TextDelta, UsageChanged, Warned
+from sluice.agent.events import Event, Sink, TextDelta, UsageChanged, Warned
 from sluice.agent.history import text_message
-from sluice.agent.leave import Judge, Leave
 from sluice.agent.outcome import CANCELLED, Failure, Outcome, TurnFailure
 from sluice.agent.ports import (
     AnswerCache,
     ModelRequest,
     ModelResponse,
     PermissionPort,
-    ToolContext,
-    ToolFailure,
-    ToolResult,
     Tracer,
 )
 from sluice.agent.repetition import Repetition
 from sluice.agent.spending import Spending
 from sluice.machines import Transition
-from sluice.persistence.records import Item, Message, Part
+from sluice.persistence.records import Item, Message
 
 __all__ = ["Ports", "Run"]
 
 log = logging.getLogger(__name__)
 
-MAX_PARALLEL_CALLS = 16
-"""Calls of one batch that run at the same time (tools.registry.parallel)."""
-
 MORE_ITERATIONS = 10
 """How many model calls a person's `continue` at the iteration limit buys."""
-
-REFUSED = {
-    "reject": "The user rejected this call.",
-    "unanswered": "This call was not approved: the client gave no valid answer to the question.",
-    "unattended": "This call needs approval, and there is nobody to ask in this session, so it is denied.",
-}
-"""What the model is told when a call was asked about and may not run."""
 
 STOP_REASONS = {"length": "max_tokens", "refusal": "refusal"}
 """Finish reason of the final model response -> stop reason; every other one is an ordinary end."""
@@ -190,7 +175,10 @@ class Run:
                 outcome = await self._finish(response)
                 return None if delegation.forced(self, outcome) else outcome
             self.repetition.check(response.tool_calls, config.max_consecutive_tool_calls)
-            await self._batch(response)
+            await batch.carry_out(self)
+            if self.dismissed:
+                await self.settle()
+            self.calls = []
             if self.dismissed:
                 return CANCELLED
             if self.heir:
@@ -244,114 +232,11 @@ class Run:
             await self.ports.sink(UsageChanged(talk.books.context_tokens, talk.books.limit, talk.books.cost))
         return response
 
-    async def _batch(self, response: ModelResponse) -> None:
-        limiter = anyio.CapacityLimiter(MAX_PARALLEL_CALLS)
-        async with anyio.create_task_group() as tasks:
-            for call in self.calls:
-                tasks.start_soon(self._one, call, limiter)
-        if self.dismissed:
-            await self.settle()
-        self.calls = []
-
-    async def _one(self, call: Call, limiter: anyio.CapacityLimiter) -> None:
-        with call.scope:
-            async with limiter:
-                try:
-                    await self._execute(call)
-                except ToolFailure as failure:
-                    await self._end(call, "denied", str(failure))
-
-    async def _execute(self, call: Call) -> None:
-        if call.tool is None:
-            known = ", ".join(sorted(self.conversation.team.agent.tools)) or "none"
-            raise ToolFailure(f"There is no tool named {call.record.name!r}. The tools are: {known}.")
-        call.arguments = arguments.parse(call.record.arguments, call.tool.spec)
-        talk = self.conversation
-        judge = Judge(call, talk.team.agent.hooks, talk.place, talk.approval)
-        leave = await judge.leave()
-        if leave.decision == "ask":
-            leave = await judge.before_asking(leave)
-        decision: str = leave.decision if leave.decision != "ask" else await self._ask_person(call, judge, leave)
-        if decision == "deny" and call.open:
-            raise ToolFailure(leave.reason)
-        if call.open and decision == "allow":
-            await self._perform(call)
-
-    async def _ask_person(self, call: Call, judge: Judge, leave: Leave) -> str:
-        """Ask; returns allow, deny, or settled when the answer has already ended the call."""
-        assert call.tool is not None
-        async with self.asking:  # one dialog at a time (permission.order.serialised)
-            # A grant or a mode may have changed while this call waited its turn.
-            decision = judge.still(leave)
-            if decision != "ask":
-                return decision
-            call.machine.fire("ask")
-            await self._show(call)
-            answer = await self.ports.permission.ask(call.request(await call.preview(self._context(call))))
-            if not call.open:
-                return "settled"  # interrupted while the person was thinking: the answer comes too late
-            if answer.choice == "cancelled":
-                self.dismiss()
-                return "settled"
-            if answer.choice in REFUSED:
-                await self._end(call, "rejected", REFUSED[answer.choice])
-                return "settled"
-            if answer.choice == "allow_always":
-                self.conversation.approval.grants.add(call.tool.name)
-        return "allow"
-
     def dismiss(self) -> None:
         """End the run as if the person had stopped it: what has not ended of this batch is interrupted."""
         self.dismissed = True
         for call in self.calls:
             call.interrupt()
-
-    def _context(self, call: Call) -> ToolContext:
-        talk = self.conversation
-        trace = None if self.ports.tracer is None else self.ports.tracer.current()
-        colleagues = delegation.Delegation(self)
-        return ToolContext(talk.session_id, call.record.id, talk.cwd, talk.roots, self.ports.owner, trace, colleagues)
-
-    async def _show(self, call: Call) -> None:
-        """Report a call. A report that was cancelled before it was sent counts as not sent, and settle sends it."""
-        before = call.shown
-        try:
-            await self.ports.sink(call.report())
-        except anyio.get_cancelled_exc_class():
-            call.shown = before
-            raise
-
-    async def _perform(self, call: Call) -> None:
-        assert call.tool is not None
-        call.machine.fire("start")
-        await self._show(call)
-        try:
-            with self.ports.span(f"execute_tool {call.tool.name}"):
-                result = await call.tool.run(call.arguments, self._context(call))
-        except ToolFailure as failure:
-            result = ToolResult(str(failure), is_error=True)
-        except Exception:
-            log.exception("tool %s failed", call.tool.name)
-            result = ToolResult("The tool failed unexpectedly; the agent's log has the details.", is_error=True)
-        # Nothing is awaited between the tool's return and the event: a result that is there counts, cancelled or not.
-        call.diff = result.diff
-        await self._end(call, "error" if result.is_error else "result", result.text)
-        if result.plan is not None:
-            await self.ports.sink(PlanChanged(result.plan))
-
-    async def _end(self, call: Call, event: str, text: str) -> None:
-        if call.machine.state == "pending" and call.shown is None:
-            await self._show(call)
-        if not call.open:
-            return
-        call.machine.fire(event)
-        call.text = bound(text)
-        await self._show(call)
-        await self._store_result(call)
-
-    async def _store_result(self, call: Call) -> None:
-        call.stored = True
-        await self.conversation.add(Item(kind="message", message=_result(call)))
 
     async def settle(self) -> None:
         """After the run, whatever ended it: close what is open, show it, store it. Called shielded; never waits
@@ -367,7 +252,7 @@ class Run:
                 call.text = "Cancelled before it ran."
             if call.shown != call.status:
                 self.ports.post(call.report())
-        items = [Item(kind="message", message=_result(call)) for call in self.calls if not call.stored]
+        items = [Item(kind="message", message=call.message()) for call in self.calls if not call.stored]
         for call in self.calls:
             call.stored = True
         if self.attempts is not None:
@@ -387,14 +272,3 @@ class Run:
         if failure.code == "budget_exceeded":
             return
         await self.conversation.add(Item(kind="error", code=failure.code, text=failure.text))
-
-
-def _result(call: Call) -> Message:
-    return Message(
-        role="tool",
-        parts=(Part(type="text", text=call.text or ""),),
-        id=new_id(),
-        tool_call_id=call.record.id,
-        tool_name=call.record.name,
-        status=call.status,
-    )
