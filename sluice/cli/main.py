@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from sluice import __version__
 from sluice.cli import parsers
 from sluice.cli.agent_file import HELP, agent_file
+from sluice.cli.descriptors import filled
 from sluice.cli.model_options import add_model
 
 __all__ = ["build_parser", "main"]
@@ -50,6 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status: 0, 1 after an error, 2 for wrong usage, 130 after an interrupt.
     """
     words = sys.argv[1:] if arguments is None else arguments
+    if not filled():
+        return 1
     try:
         options = _parsed(build_parser(words), words)
     except SystemExit as stop:
@@ -59,15 +62,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command: Callable[[argparse.Namespace], int] = options.command
     try:
         status = command(options)
-        if sys.stdout is not None:
-            sys.stdout.flush()  # here, where a reader that has left is no error; at the exit it would be one
+        sys.stdout.flush()  # here, where a reader that has left is no error; at the exit it would be one
         return status
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         # Whoever read the output has left, as `| head` does. Nobody is there to be told of it.
-        if sys.stdout is not None:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:
         if options.debug:

@@ -128,6 +128,7 @@ def test_the_parser_imports_no_command() -> None:
         "sluice",
         "sluice.cli",
         "sluice.cli.agent_file",
+        "sluice.cli.descriptors",
         "sluice.cli.main",
         "sluice.cli.model_options",
         "sluice.cli.parsers",

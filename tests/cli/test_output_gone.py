@@ -64,3 +64,25 @@ def test_a_full_disk_is_told(tmp_path: Path, command: tuple[str, ...], where: st
             program, stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
         )
     assert (done.stderr, done.returncode) == (f"sluice: {where}no space left on device\n", 1)
+
+
+@pytest.mark.parametrize("command", ["run AGENT hi", "serve acp AGENT", "check-config AGENT", "--help"])
+def test_a_closed_standard_output_is_told_and_nothing_else_is_written_into(tmp_path: Path, command: str) -> None:
+    """Naively the answer goes into whatever file is opened first and gets the number 1: here the log."""
+    agent, log = scripted_agent(tmp_path, {"text": "x"}), tmp_path / "log"
+    words = command.replace("AGENT", str(agent)).split()
+    flags = ["--log-file", str(log), "--data-dir", str(tmp_path)] if words[0] in ("run", "serve") else []
+    program = [sys.executable, "-m", "sluice", *words, *flags]
+    closed = ["sh", "-c", 'exec "$@" >&-', "sh", *program]
+    done = subprocess.run(closed, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert (done.stderr, done.returncode) == ("sluice: standard output is closed\n", 1)
+    assert not log.exists()
+
+
+@pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-"])
+def test_a_closed_input_or_error_output_harms_nothing(tmp_path: Path, closed: str) -> None:
+    agent = scripted_agent(tmp_path, {"text": "here I am"})
+    program = [sys.executable, "-m", "sluice", "run", str(agent), "hi", "--data-dir", str(tmp_path)]
+    shell = ["sh", "-c", f'exec "$@" {closed}', "sh", *program]
+    done = subprocess.run(shell, stdout=subprocess.PIPE, text=True, timeout=60)
+    assert (done.stdout, done.returncode) == ("here I am\n", 0)
