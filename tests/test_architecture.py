@@ -19,7 +19,7 @@ ROOMS: dict[str, set[str]] = {
     "persistence": set(),
     "config": set(),
     "agent": {"machines", "config", "persistence.records"},
-    "models": {"agent.ports", "agent.events", "config", "outbound", "persistence.records"},
+    "models": {"agent.ports", "agent.events", "agent.redaction", "config", "outbound", "persistence.records"},
     "tools": {
         "agent.ports",
         "agent.events",

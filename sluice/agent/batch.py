@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from sluice.agent import arguments, delegation
+from sluice.agent import arguments, delegation, results
 from sluice.agent.bounds import bound
 from sluice.agent.calls import Call
 from sluice.agent.events import PlanChanged
 from sluice.agent.leave import Judge, Leave
 from sluice.agent.ports import ToolContext, ToolFailure, ToolResult
+from sluice.agent.redaction import masked_value
 from sluice.persistence.records import Item
 
 if TYPE_CHECKING:
@@ -67,8 +68,12 @@ class _Carrier:
             known = ", ".join(sorted(talk.team.agent.tools)) or "none"
             raise ToolFailure(f"There is no tool named {call.record.name!r}. The tools are: {known}.")
         call.arguments = arguments.parse(call.record.arguments, call.tool.spec)
+        if talk.team.agent.config.redact_secrets:
+            call.arguments = masked_value(call.arguments)
         judge = Judge(call, talk.team.agent.hooks, talk.place, talk.approval)
         leave = await judge.leave()
+        if leave.stops:
+            self.run.block(leave.reason)
         if leave.decision == "ask":
             leave = await judge.before_asking(leave)
         decision: str = leave.decision if leave.decision != "ask" else await self._ask_person(judge, leave)
@@ -129,11 +134,19 @@ class _Carrier:
         except Exception:
             log.exception("tool %s failed", call.tool.name)
             result = ToolResult("The tool failed unexpectedly; the agent's log has the details.", is_error=True)
-        # Nothing is awaited between the tool's return and the event: a result that is there counts, cancelled or not.
-        call.diff = result.diff
-        await self._end("error" if result.is_error else "result", result.text)
+        call.diff, event = result.diff, "error" if result.is_error else "result"
+        try:
+            # Nothing else is awaited between the tool's return and the event.
+            text = await results.rewritten(self.run, call, result)
+        except anyio.get_cancelled_exc_class():
+            # A result that is there counts, cancelled or not; its text is nobody's while it may still be changed.
+            call.machine.fire(event)
+            call.text = results.WITHHELD
+            raise
+        await self._end(event, text)
         if result.plan is not None:
             await self.run.ports.sink(PlanChanged(result.plan))
+        await results.hear_hooks(self.run, call, result.is_error)
 
     async def _end(self, event: str, text: str) -> None:
         call = self.call

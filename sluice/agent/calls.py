@@ -85,6 +85,14 @@ class Call:
         if self.machine.state != "completed":
             self.scope.cancel()
 
+    def said(self) -> dict[str, Any]:
+        """What a hook is told about the call."""
+        return {
+            "tool_name": self.record.name,
+            "tool_use_id": self.record.id,
+            "tool_input": dict(self.arguments),
+        }
+
     def request(self, diff: Diff | None) -> ApprovalRequest:
         """What a person is asked about this call; `diff` is what it would change, None when that is not known."""
         assert self.tool is not None, "an unknown tool is never asked about"

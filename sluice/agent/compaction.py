@@ -21,6 +21,7 @@ from sluice.agent.history import after_summary, text_message
 from sluice.agent.history import conversation as valid_history
 from sluice.agent.outcome import TurnFailure
 from sluice.agent.ports import ModelRequest
+from sluice.agent.redaction import masked_message
 from sluice.agent.team import Agent
 from sluice.agent.tokens import CHARACTERS_PER_TOKEN, estimate
 from sluice.persistence.records import Item, Message
@@ -152,7 +153,8 @@ async def _summarise(talk: Conversation, cut: _Cut, limit: int | None, instructi
     agent = talk.team.agent
     room = min(MAX_SUMMARY, limit // 4) if limit else MAX_SUMMARY
     wish = f"\n\nThe person asks for this in particular: {instructions}" if instructions else ""
-    text = _transcript(cut.summarised, None if limit is None else limit - room - RESERVE)
+    messages = [masked_message(one) for one in cut.summarised] if agent.config.redact_secrets else cut.summarised
+    text = _transcript(messages, None if limit is None else limit - room - RESERVE)
     request = ModelRequest(
         messages=[text_message("system", _SYSTEM), text_message("user", f"{text}\n\n---\n\n{_ASK}{wish}")],
         max_output_tokens=room,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from sluice.agent.ports.hooks import HookEnd
+from sluice.agent.redaction import mask_known
 
 __all__ = ["BLOCK", "NO_ANSWER", "HookAnswer", "HookFailure", "read_answer"]
 
@@ -28,13 +29,16 @@ class HookAnswer:
     """What a hook wants.
 
     `verdict` is its word about a tool call or, as deny, about whatever else it was asked; None for no opinion.
-    `reason` goes with it. `context` is text for the model. `updated_input` are other arguments for a call.
+    `reason` goes with it. `context` is text for the model. `updated_input` are other arguments for a call, and
+    `updated_response` is another text of its result. `stops` ends the run; the verdict is deny then.
     """
 
     verdict: Literal["allow", "ask", "deny"] | None = None
     reason: str = ""
     context: str = ""
     updated_input: Mapping[str, Any] | None = None
+    updated_response: str | None = None
+    stops: bool = False
 
 
 NO_ANSWER = HookAnswer()
@@ -59,7 +63,10 @@ def read_answer(end: HookEnd) -> HookAnswer:
         if end.code != BLOCK:
             raise
         said = NO_ANSWER
-    return replace(said, verdict="deny", reason=said.reason or said.context) if end.code == BLOCK else said
+    if end.code == BLOCK:
+        said = replace(said, verdict="deny", reason=said.reason or said.context)
+    # A reason is told to the person and the store, whatever secrets the agent's file lets a model see.
+    return replace(said, reason=mask_known(said.reason))
 
 
 def _said(end: HookEnd) -> HookAnswer:
@@ -78,12 +85,19 @@ def _said(end: HookEnd) -> HookAnswer:
     verdict = _member(own, "permission_decision", str, None)
     if decision not in ("", "block") or verdict not in (None, "allow", "ask", "deny"):
         raise HookFailure("decision is block, and permission_decision allow, ask or deny")
-    reason = _member(own, "permission_decision_reason", str, "") or _member(given, "reason", str, "")
+    stops = not _member(given, "continue", bool, True)
+    reason = (
+        _member(own, "permission_decision_reason", str, "")
+        or _member(given, "reason", str, "")
+        or _member(given, "stop_reason", str, "")
+    )
     return HookAnswer(
-        "deny" if decision else cast('Literal["allow", "ask", "deny"] | None', verdict),
+        "deny" if decision or stops else cast('Literal["allow", "ask", "deny"] | None', verdict),
         reason.strip(),
         _member(own, "additional_context", str, "").strip(),
         _member(own, "updated_input", dict, None),
+        _member(own, "updated_tool_response", str, None),
+        stops,
     )
 
 

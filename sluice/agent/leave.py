@@ -37,11 +37,15 @@ Demand = Literal["", "guard", "preempting", "ordinary"]
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """The answer: `decision`, why it is a denial, and which hooks demand that a person is asked ("" for none)."""
+    """The answer: `decision`, why it is a denial, and which hooks demand that a person is asked ("" for none).
+
+    `stops`: the hook that denied wants the run to end too.
+    """
 
     decision: Decision
     reason: str = DENIED
     demand: Demand = ""
+    stops: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +128,7 @@ class Judge:
         """
         strictest, changed = NO_ANSWER, False
         for hook in self.hooks.of(event, self._name, preempting=preempting):
-            answer = await self.hooks.ask(hook, self.place, self._said())
+            answer = await self.hooks.ask(hook, self.place, self.call.said())
             if answer.verdict == "deny":
                 return answer
             if answer.updated_input is not None:
@@ -137,13 +141,6 @@ class Judge:
                 strictest = answer
         return strictest
 
-    def _said(self) -> Mapping[str, Any]:
-        return {
-            "tool_name": self._name,
-            "tool_use_id": self.call.record.id,
-            "tool_input": dict(self.call.arguments),
-        }
-
     def _rewrite(self, given: Mapping[str, Any]) -> None:
         """Take other arguments, checked like those of a model."""
         assert self.call.tool is not None, "an unknown tool needs no leave"
@@ -154,4 +151,5 @@ class Judge:
 
 
 def _denied(answer: HookAnswer) -> Leave:
-    return Leave("deny", f"A hook denied this call: {answer.reason}" if answer.reason else "A hook denied this call.")
+    reason = f"A hook denied this call: {answer.reason}" if answer.reason else "A hook denied this call."
+    return Leave("deny", reason, stops=answer.stops)

@@ -76,6 +76,8 @@ class Run:
         above: the run that delegated this one, None for a prompt.
         heir: the agent that goes on with the conversation after this batch, "" for the one that has it.
         asked: agent -> how often its model was asked in this run.
+        context: what hooks have said to the model; it goes with every call of the run and is stored nowhere.
+        blocked: why a hook stopped the run, None while none has.
     """
 
     conversation: Conversation
@@ -91,6 +93,8 @@ class Run:
     above: Run | None = None
     heir: str = ""
     asked: dict[str, int] = field(default_factory=dict)
+    context: list[str] = field(default_factory=list)
+    blocked: str | None = None
 
     async def run(self, message: Message) -> Outcome:
         """Store the user's message, then go round until the model has nothing more to call.
@@ -181,6 +185,8 @@ class Run:
             self.calls = []
             if self.dismissed:
                 return CANCELLED
+            if self.blocked is not None:
+                raise TurnFailure("hook_blocked", self.blocked)
             if self.heir:
                 return None
 
@@ -213,7 +219,7 @@ class Run:
         talk, agent = self.conversation, self.conversation.team.agent
         tools = [tool.spec for tool in agent.tools.values()]
         form = response_form(agent.config.structured_output)
-        request = ModelRequest(await prompt.messages(talk), tools, form, spent=talk.spent)
+        request = ModelRequest(await prompt.messages(talk, self.context), tools, form, spent=talk.spent)
         self.attempts = Attempts(agent.model, self.ports.sink, agent.fallback)
         with self.ports.span(f"chat {agent.model.ref}"):
             response = await self.attempts.complete(request)
@@ -231,6 +237,11 @@ class Run:
                 await self.ports.sink(Warned(warning))
             await self.ports.sink(UsageChanged(talk.books.context_tokens, talk.books.limit, talk.books.cost))
         return response
+
+    def block(self, reason: str) -> None:
+        """End the run once this batch has ended, because a hook wants it; the first reason counts."""
+        if self.blocked is None:
+            self.blocked = f"A hook stopped the turn: {reason}" if reason else "A hook stopped the turn."
 
     def dismiss(self) -> None:
         """End the run as if the person had stopped it: what has not ended of this batch is interrupted."""

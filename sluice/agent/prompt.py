@@ -17,6 +17,7 @@ import anyio.to_thread
 
 from sluice.agent.conversation import Conversation
 from sluice.agent.history import conversation, text_message
+from sluice.agent.redaction import masked_message
 from sluice.config.schema import AgentConfig
 from sluice.persistence.records import Message, Part, ToolCallRecord
 
@@ -37,15 +38,16 @@ SHORT_ARGUMENTS = 200
 LEFT_OUT = "[An older tool result, left out here.]"
 
 
-async def messages(talk: Conversation) -> list[Message]:
-    """What the model gets next."""
+async def messages(talk: Conversation, context: Sequence[str] = ()) -> list[Message]:
+    """What the model gets next; `context` is said behind the system text, in this turn only."""
     agent = talk.team.agent
     extras: list[str] = []
     if agent.config.add_date or agent.config.add_environment_info or agent.config.add_prompt_files:
         extras = await anyio.to_thread.run_sync(_extras, agent.config, talk.cwd, talk.roots)
-    system = "\n\n".join(text for text in (agent.system_prompt(), *extras) if text)
+    system = "\n\n".join(text for text in (agent.system_prompt(), *extras, *context) if text)
     history = _shortened(_newest(conversation(talk.items), agent.config.num_history_items), agent.config)
-    return [text_message("system", system), *history] if system else history
+    sent = [text_message("system", system), *history] if system else history
+    return list(map(masked_message, sent)) if agent.config.redact_secrets else sent
 
 
 # --- what is added to the system text ----------------------------------------------------------------------------

@@ -15,7 +15,14 @@ __all__ = ["FAIL_CLOSED", "HOOK_EVENTS", "HOOK_SECONDS", "TOOL_EVENTS", "HookCon
 HOOK_SECONDS = 60.0
 """How long a hook may run when it does not say, in seconds (hooks.contract.timeout)."""
 
-TOOL_EVENTS = ("tool_input_transform", "tool_guard", "pre_tool_use", "permission_request")
+TOOL_EVENTS = (
+    "tool_input_transform",
+    "tool_guard",
+    "pre_tool_use",
+    "permission_request",
+    "tool_response_transform",
+    "post_tool_use",
+)
 """Events about one tool call; their hooks stand in groups with a matcher."""
 
 HOOK_EVENTS = TOOL_EVENTS

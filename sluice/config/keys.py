@@ -95,7 +95,6 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
     },
     "agents.*": {
         "subagents": "delegation that does not wait",
-        "redact_secrets": "hiding secrets from model and history",
         "code_mode_tools": "one code tool instead of many tools",
         "add_description_parameter": "a description argument in each tool",
         "skills": "skills",
@@ -103,8 +102,6 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
         "harness": "an external agent in place of a model",
     },
     "hooks": {
-        "post_tool_use": "after a tool call",
-        "tool_response_transform": "changing what a tool gave",
         "on_tool_approval_decision": "after a decision about a call",
         "session_start": "a session begins",
         "session_end": "a session ends",

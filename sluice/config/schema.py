@@ -367,6 +367,7 @@ class AgentConfig(Frozen, frozen=True):
     structured_output: StructuredOutput | None = None
     cache: CacheConfig = CacheConfig()
     hooks: tuple[HookConfig, ...] = ()
+    redact_secrets: bool = True
     line: int = 0
 
 

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from sluice.agent.ports import ModelRequest
+from sluice.agent.redaction import mask_known
 from sluice.models.anthropic_thinking import family, thinking
 from sluice.models.carried import Prefix, Replay
 from sluice.models.content import (
@@ -27,7 +28,6 @@ from sluice.models.content import (
     tools_of,
 )
 from sluice.models.names import WireNames
-from sluice.models.redact import mask_known
 from sluice.models.settings import ResolvedModel
 from sluice.persistence.records import Message, Part, ToolCallRecord
 

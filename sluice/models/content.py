@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sluice.agent.ports import ToolSpec
+from sluice.agent.redaction import mask_known
 from sluice.models.catalogue import facts
 from sluice.models.names import WireNames
-from sluice.models.redact import mask_known
 from sluice.models.settings import ResolvedModel
 from sluice.persistence.records import Part
 

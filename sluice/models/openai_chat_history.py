@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from sluice.agent.ports import ModelRequest, ToolSpec
+from sluice.agent.redaction import mask_known
 from sluice.models.content import (
     arguments_of,
     as_text,
@@ -22,7 +23,6 @@ from sluice.models.content import (
     tools_of,
 )
 from sluice.models.names import WireNames, wire_id
-from sluice.models.redact import mask_known
 from sluice.models.settings import ResolvedModel
 from sluice.models.thinking import reasons, thinking_options
 from sluice.persistence.records import Message, Part, ToolCallRecord

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from sluice.agent.ports import ModelRequest
+from sluice.agent.redaction import mask_known
 from sluice.models.apis import Api, Asked, below
 from sluice.models.carried import Prefix, Replay
 from sluice.models.content import (
@@ -28,7 +29,6 @@ from sluice.models.content import (
 )
 from sluice.models.names import WireNames
 from sluice.models.openai_responses_answer import Answer
-from sluice.models.redact import mask_known
 from sluice.models.settings import ResolvedModel
 from sluice.models.thinking import reasons, thinking_options
 from sluice.persistence.records import Message, Part, ToolCallRecord

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-__all__ = ["LIMIT", "MASK", "mask_known", "one_line", "redact"]
+from sluice.agent.redaction import MASK
+
+__all__ = ["LIMIT", "MASK", "one_line", "redact"]
 
 LIMIT = 300
 """The most characters of a server's own words in an error: enough for any real message, too few to flood a client."""
-
-MASK = "[redacted]"
 
 _SHORTEST_SECRET = 4
 """Characters; a shorter literal would mask ordinary words, and no provider issues one."""
@@ -33,16 +33,6 @@ _PATTERNS = tuple(
         r"(://)[^/\s@]+(?=@)",
     )
 )
-_KNOWN = re.compile(
-    r"\b(?:sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{40,}|xox[abeprs]-[A-Za-z0-9-]{10,}"
-    r"|(?:AKIA|ASIA)[A-Z0-9]{16}|AIza[A-Za-z0-9_-]{30,}|glpat-[A-Za-z0-9_-]{18,}|hf_[A-Za-z0-9]{30,}"
-    r"|eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,})"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
-    re.DOTALL,
-)
-"""Credentials that are told by their form alone. A document is what the model works on, so nothing here goes by a
-label in front: `key = value` is ordinary code."""
-
 _SPACES = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
@@ -59,11 +49,6 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     for pattern in _PATTERNS:
         text = pattern.sub(rf"\g<1>{MASK}", text)
     return text
-
-
-def mask_known(text: str) -> str:
-    """`text` with the credentials masked that are known by their form; for documents on their way to a model."""
-    return _KNOWN.sub(MASK, text)
 
 
 def one_line(text: str, secrets: Iterable[str] = (), limit: int = LIMIT) -> str:

@@ -233,13 +233,13 @@ def rewriting(directory: Path, name: str, **to: Any) -> Script:
 @pytest.mark.requirement("hooks.pre.updated-input", "permission.order.decision-chain")
 async def test_changed_input_is_what_runs_and_is_checked_again(tmp_path: Path) -> None:
     first, second = rewriting(tmp_path, "first", cmd="touch other"), rewriting(tmp_path, "second", cmd="touch third")
-    guard = script(tmp_path, "guard", f"! tail -1 {tmp_path}/guard.told | grep -q bad || exit 2")
-    bad, worse = rewriting(tmp_path, "bad", cmd="touch bad"), rewriting(tmp_path, "worse", cmd="rm -r .")
+    guard = script(tmp_path, "guard", f"! tail -1 {tmp_path}/guard.told | grep -q wicked || exit 2")
+    bad, worse = rewriting(tmp_path, "bad", cmd="touch wicked"), rewriting(tmp_path, "worse", cmd="rm -r .")
     wrong = rewriting(tmp_path, "wrong", cmd=3, nothing=4)
     rules = {"permissions": {"deny": ["shell:cmd=rm *"]}}
     for hooks, made, told in (
         (group(first, second), ["other"], ["touch ran", "touch other"]),
-        (group(bad), [], ["touch ran", "touch bad"]),
+        (group(bad), [], ["touch ran", "touch wicked"]),
         (group(worse), [], ["touch ran", "rm -r ."]),
         (group(wrong), [], ["touch ran"]),
     ):

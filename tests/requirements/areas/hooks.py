@@ -21,10 +21,6 @@ AREA = area(
     },
     deferred={
         "hooks.events.core-set": "hooks: no test carries it yet",
-        "hooks.post.transform-output": "hooks: no test carries it yet",
-        "hooks.context.transient": "hooks: no test carries it yet",
         "hooks.sources.order": "hooks: no test carries it yet",
-        "hooks.builtin.redact-secrets": "hooks: no test carries it yet",
-        "hooks.stop.blocked-outcome": "hooks: no test carries it yet",
     },
 )

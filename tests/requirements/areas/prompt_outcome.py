@@ -23,7 +23,4 @@ AREA = area(
         "prompt.outcome.usable-after-failure": "A failed turn leaves the session usable.",
         "prompt.outcome.missing-session": "Calls on a missing session are not found; a wrong workspace is a params error.",
     },
-    deferred={
-        "prompt.outcome.failure-codes": "hooks: eleven of the twelve codes have a test; hook_blocked needs hooks, which are not built",
-    },
 )

@@ -17,7 +17,4 @@ AREA = area(
         "tool-locations-diffs.diff.presentation-only": "The texts of a diff go to nobody but the client.",
         "tool-locations-diffs.diff.not-transformed": "Output transforms leave the diff alone.",
     },
-    deferred={
-        "tool-locations-diffs.diff.not-transformed": "hooks: nothing rewrites a tool's output yet (no transforms, no redact_secrets), so there is nothing to keep apart",
-    },
 )
