@@ -15,7 +15,7 @@ import anyio
 
 from sluice.agent.books import Books
 from sluice.agent.conversation import Append, Conversation
-from sluice.agent.events import Event, UsageChanged
+from sluice.agent.events import CompactionChanged, Event, UsageChanged
 from sluice.agent.history import text_message
 from sluice.agent.outcome import Outcome
 from sluice.agent.ports import ToolFailure, ToolResult
@@ -98,16 +98,20 @@ class Delegation:
             raise ToolFailure(f"Tasks stand at most {MAX_DEPTH} deep below each other.")
         if run.ports.nest is None:
             raise ToolFailure("No task can be given to another agent here.")
-        nested = await run.ports.nest(talk.session_id, agent)
-        await talk.add(Item(kind="sub_session", session_id=nested.session_id))
+        # Both or neither: a session that stands in no history would be paid for and never shown.
+        with anyio.CancelScope(shield=True):
+            nested = await run.ports.nest(talk.session_id, agent)
+            await talk.add(Item(kind="sub_session", session_id=nested.session_id))
         run.spending.count_time(talk)
         child = _child(run, nested, agent)
+        run.children.append(child)
         try:
             outcome = await child.run(replace(text_message("user", task), implicit=True))
         finally:
             # Cleanup policy: what was said and done is stored whatever ends the task; the store has its own bound.
             with anyio.CancelScope(shield=True):
                 await _settle(child, nested)
+            run.children.remove(child)
         return self._result(child, outcome)
 
     def _result(self, child: Run, outcome: Outcome) -> ToolResult:
@@ -141,7 +145,9 @@ def _child(run: Run, nested: Nested, agent: str) -> Run:
     talk = run.conversation
     books, root = Books(), _root(run).books
 
-    def of_root(event: Event) -> Event:
+    def of_root(event: Event) -> Event | None:
+        if isinstance(event, CompactionChanged):
+            return None  # a client would take it for one of the conversation that it shows
         # The gauge is the root's alone; the cost is that of all.
         if not isinstance(event, UsageChanged):
             return event
@@ -149,10 +155,12 @@ def _child(run: Run, nested: Nested, agent: str) -> Run:
         return UsageChanged(root.context_tokens, root.limit, root.cost)
 
     async def sink(event: Event) -> None:
-        await nested.ports.sink(of_root(event))
+        if (shown := of_root(event)) is not None:
+            await nested.ports.sink(shown)
 
     def post(event: Event) -> None:
-        nested.ports.post(of_root(event))
+        if (shown := of_root(event)) is not None:
+            nested.ports.post(shown)
 
     conversation = Conversation(
         nested.session_id,

@@ -74,6 +74,7 @@ class Run:
 
     Attributes:
         above: the run that delegated this one, None for a prompt.
+        children: the delegated runs that this one waits for.
         heir: the agent that goes on with the conversation after this batch, "" for the one that has it.
         asked: agent -> how often its model was asked in this run.
         context: what hooks have said to the model; it goes with every call of the run and is stored nowhere.
@@ -91,6 +92,7 @@ class Run:
     question: str | None = None
     spending: Spending = field(default_factory=Spending)
     above: Run | None = None
+    children: list[Run] = field(default_factory=list)
     heir: str = ""
     asked: dict[str, int] = field(default_factory=dict)
     context: list[str] = field(default_factory=list)
@@ -159,6 +161,12 @@ class Run:
     def below(self, conversation: Conversation, ports: Ports) -> Run:
         """The run of a task that is delegated from here; questions are asked one at a time in all of them."""
         return Run(conversation, ports, asking=self.asking, spending=self.spending, above=self)
+
+    def every_call(self) -> list[Call]:
+        """The calls of this run and of those below it: all of them belong to the turn, which interrupts them and
+        ends behind them.
+        """
+        return [*self.calls, *(call for child in self.children for call in child.every_call())]
 
     async def _rounds(self) -> Outcome | None:
         """Ask and run what is asked for until the agent has no more calls; None when another agent goes on."""
@@ -246,7 +254,7 @@ class Run:
     def dismiss(self) -> None:
         """End the run as if the person had stopped it: what has not ended of this batch is interrupted."""
         self.dismissed = True
-        for call in self.calls:
+        for call in self.every_call():
             call.interrupt()
 
     async def settle(self) -> None:

@@ -300,7 +300,7 @@ class Incarnation:
             holder.outcome = wire_error(error)
 
     def _own_children(self, holder: Holder) -> dict[str, list[str]]:
-        calls = holder.run.calls if holder.run is not None else []
+        calls = holder.run.every_call() if holder.run is not None else []
         return {
             "own tool": [call.machine.state for call in calls],
             "own terminal": self.terminals.states(owner=""),
@@ -361,7 +361,7 @@ class Incarnation:
             return
         for child, _event in coupling.children("turn", self.turn.state):
             if child == "tool" and self.holder.run is not None:
-                for call in self.holder.run.calls:
+                for call in self.holder.run.every_call():
                     call.interrupt()
             elif child == "terminal":
                 self.terminals.stop(owner="")
