@@ -113,6 +113,15 @@ class Team:
         """The agent that takes the next turn."""
         return self.agents[self.current]
 
+    def reachable(self) -> list[Agent]:
+        """The agent that takes the next turn, then all that it can bring to work, directly or through others."""
+        found = [self.current]
+        for name in found:  # which grows meanwhile
+            config = self.agents[name].config
+            others = (*config.sub_agents, *config.handoffs, *filter(None, [config.force_handoff]))
+            found += [one for one in dict.fromkeys(others) if one not in found]
+        return [self.agents[name] for name in found]
+
     async def start(self) -> None:
         """Start every toolset; what was started before a failure is stopped by `stop`."""
         for agent in self.agents.values():

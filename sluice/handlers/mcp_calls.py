@@ -72,7 +72,9 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What holds for an agent because it holds for all its tools; an agent without tools changes nothing."""
+    """What holds for an agent because it holds for all its tools and those of the agents that it brings to work; an
+    agent without tools changes nothing.
+    """
 
     read_only: bool = False
     idempotent: bool = False
@@ -133,7 +135,7 @@ class Calls:
         if key not in self._hints:
 
             async def look(built: Built) -> Hints:
-                return Hints.of(built.team.agent.tools.values())
+                return Hints.of(tool for one in built.team.reachable() for tool in one.tools.values())
 
             try:
                 self._hints[key] = await self._with_team(agent, "hints", look)

@@ -290,6 +290,11 @@ async def test_hints_hold_for_an_agent_only_if_they_hold_for_all_its_tools(tmp_p
         "bare": {**agent, "toolsets": []},
         "reader": {**agent, "toolsets": [{"type": "filesystem", "readonly": True}]},
         "shell": {**agent, "toolsets": [{"type": "shell"}]},
+        # Naively only the tool that reaches the other agent counts, and that one changes nothing itself.
+        "leads": {**agent, "sub_agents": ["between"]},
+        "between": {**agent, "sub_agents": ["leads"], "handoffs": ["shell"]},
+        "forced": {**agent, "force_handoff": "shell"},
+        "harmless": {**agent, "sub_agents": ["reader"]},
     }
     file.write_text(yaml.safe_dump(content, sort_keys=False))
     async with over_stdio(file) as client:
@@ -302,7 +307,9 @@ async def test_hints_hold_for_an_agent_only_if_they_hold_for_all_its_tools(tmp_p
 
     assert of("bare") == (True, True, False, False)
     assert of("reader") == (True, True, False, True)
-    assert of("shell")[0] is False and of("shell")[2] is True
+    for changing in ("shell", "leads", "between", "forced"):
+        assert of(changing)[0] is False and of(changing)[2] is True
+    assert of("harmless")[0] is True and of("harmless")[2] is False
 
 
 @pytest.mark.requirement("serve-mcp.safety.stdio", "permission.non-interactive.denies")
