@@ -24,8 +24,8 @@ WRITE_TIMEOUT = 60.0
 KEEP_ALIVE = 60.0
 """Seconds an idle connection is kept: tools run between two calls, and a new handshake costs a round trip or two."""
 
-MAX_CONNECTIONS = 4
-"""A session makes one call at a time; the rest is room for connections that are still closing."""
+MAX_CONNECTIONS = 16
+"""A turn makes one call at a time, and one for each task that it has handed out, up to a whole batch of them."""
 
 
 def new_client(url: str, idle_timeout: float) -> httpx.AsyncClient:
