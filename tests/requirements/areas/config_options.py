@@ -36,6 +36,5 @@ AREA = area(
     },
     deferred={
         "config-options.model.harness-agents": "harness: agents run by an external harness are not built",
-        "config-options.notify.no-delegated-values": "teams: no agent is delegated to yet",
     },
 )

@@ -20,7 +20,4 @@ AREA = area(
         "turn-admission.release.always": "Every ending frees the session unless cleanup failed.",
         "turn-admission.live.quiet-after-answer": "After a turn's answer its session is silent until the next request.",
     },
-    deferred={
-        "turn-admission.live.full-runtime": "teams: nothing can be delegated yet",
-    },
 )
