@@ -7,9 +7,9 @@ outcome is one stored item, the summary with the position of the first item that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import anyio
@@ -29,6 +29,9 @@ from sluice.persistence.records import Item, Message
 __all__ = ["Compacted", "Reason", "Way", "compact", "due", "occupied", "window"]
 
 Reason = Literal["threshold", "overflow", "manual"]
+
+SOURCES: Mapping[Reason, str] = {"threshold": "auto", "overflow": "overflow", "manual": "manual"}
+"""What hooks are told of the reason."""
 
 MAX_SUMMARY = 16_000
 """Tokens of a summary, and no more than a quarter of the window."""
@@ -76,6 +79,18 @@ class _Cut:
 
     summarised: Sequence[Message]
     first_kept: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """What people and hooks want of a compaction: `wish` is the person's, `context` for whoever writes the summary,
+    `summary` stands for it, "" each for nothing. `vetoed` says why there is to be none, None when nobody minds.
+    """
+
+    wish: str = ""
+    context: str = ""
+    summary: str = ""
+    vetoed: str | None = None
 
 
 def window(agent: Agent) -> int | None:
@@ -129,10 +144,13 @@ async def compact(talk: Conversation, way: Way, reason: Reason, instructions: st
     cut = _cut(talk, limit, reason)
     if cut is None:
         return Compacted("skipped", "There is nothing to compact.")
+    heard = await _hear(talk, reason)
+    if heard.vetoed is not None:
+        return Compacted("skipped", heard.vetoed)
     identity = new_id()
     await way.sink(CompactionChanged(identity, "in_progress"))
     try:
-        summary = await _summarise(talk, cut, limit, instructions)
+        summary = await _summarise(talk, cut, limit, replace(heard, wish=instructions))
         await talk.add(summary)
     except TurnFailure as failed:
         await way.sink(CompactionChanged(identity, "failed", error=failed.failure.text))
@@ -145,14 +163,38 @@ async def compact(talk: Conversation, way: Way, reason: Reason, instructions: st
         raise
     talk.books.context_tokens = occupied(talk)
     await way.sink(CompactionChanged(identity, "completed", summary=summary.text))
+    for hook in agent.hooks.of("after_compaction"):
+        await agent.hooks.ask(hook, talk.place, {"source": SOURCES[reason], "summary": summary.text})
     return Compacted("applied", f"{len(cut.summarised)} messages were compacted into a summary.")
 
 
-async def _summarise(talk: Conversation, cut: _Cut, limit: int | None, instructions: str) -> Item:
+async def _hear(talk: Conversation, reason: Reason) -> _Heard:
+    """Ask the hooks of a compaction: the first that blocks is a veto, the first summary is taken."""
+    hooks, heard = talk.team.agent.hooks, _Heard()
+    told = {
+        "source": SOURCES[reason],
+        "input_tokens": occupied(talk),
+        "context_limit": window(talk.team.agent) or 0,
+    }
+    for hook in (*hooks.of("pre_compact"), *hooks.of("before_compaction")):
+        answer = await hooks.ask(hook, talk.place, told)
+        if answer.verdict == "deny":
+            because = f": {answer.reason}" if answer.reason else "."
+            return _Heard(vetoed=f"A hook has forbidden the compaction{because}")
+        context = "\n\n".join(text for text in (heard.context, answer.context) if text)
+        given = answer.summary if hook.event == "before_compaction" else ""
+        heard = replace(heard, context=context, summary=heard.summary or given)
+    return heard
+
+
+async def _summarise(talk: Conversation, cut: _Cut, limit: int | None, heard: _Heard) -> Item:
     """The summary as an item that is not stored yet. Its tokens are charged whatever comes of it."""
     agent = talk.team.agent
     room = min(MAX_SUMMARY, limit // 4) if limit else MAX_SUMMARY
-    wish = f"\n\nThe person asks for this in particular: {instructions}" if instructions else ""
+    if heard.summary:
+        return Item(kind="summary", text=_bounded(heard.summary, room), first_kept=cut.first_kept)
+    wish = f"\n\nThe person asks for this in particular: {heard.wish}" if heard.wish else ""
+    wish += f"\n\nMind this too: {heard.context}" if heard.context else ""
     messages = [masked_message(one) for one in cut.summarised] if agent.config.redact_secrets else cut.summarised
     text = _transcript(messages, None if limit is None else limit - room - RESERVE)
     request = ModelRequest(
@@ -165,10 +207,14 @@ async def _summarise(talk: Conversation, cut: _Cut, limit: int | None, instructi
     response = await Attempts(model, _nowhere, fallback).complete(request)
     if response.usage is not None:
         talk.spent(response.usage)
-    summary = response.text.strip()[: round(room * CHARACTERS_PER_TOKEN)]
+    summary = _bounded(response.text.strip(), room)
     if not summary or response.finish_reason == "refusal":
         raise TurnFailure("compaction_failed", "the model wrote no summary")
     return Item(kind="summary", text=summary, first_kept=cut.first_kept)
+
+
+def _bounded(summary: str, tokens: int) -> str:
+    return summary[: round(tokens * CHARACTERS_PER_TOKEN)]
 
 
 async def _nowhere(event: Event) -> None:

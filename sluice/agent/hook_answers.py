@@ -30,7 +30,8 @@ class HookAnswer:
 
     `verdict` is its word about a tool call or, as deny, about whatever else it was asked; None for no opinion.
     `reason` goes with it. `context` is text for the model. `updated_input` are other arguments for a call, and
-    `updated_response` is another text of its result. `stops` ends the run; the verdict is deny then.
+    `updated_response` is another text of its result. `summary` stands for the one a model would write, "" for none.
+    `stops` ends the run; the verdict is deny then.
     """
 
     verdict: Literal["allow", "ask", "deny"] | None = None
@@ -39,6 +40,7 @@ class HookAnswer:
     updated_input: Mapping[str, Any] | None = None
     updated_response: str | None = None
     stops: bool = False
+    summary: str = ""
 
 
 NO_ANSWER = HookAnswer()
@@ -98,6 +100,7 @@ def _said(end: HookEnd) -> HookAnswer:
         _member(own, "updated_input", dict, None),
         _member(own, "updated_tool_response", str, None),
         stops,
+        _member(own, "summary", str, "").strip(),
     )
 
 

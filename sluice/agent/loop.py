@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from sluice.agent import batch, compaction, delegation, prompt
+from sluice.agent import batch, compaction, delegation, prompt, turn_hooks
 from sluice.agent.answers import misfit, question_of, response_form, shows_tools
 from sluice.agent.attempts import Attempts, new_id
 from sluice.agent.calls import Call
@@ -103,15 +103,25 @@ class Run:
 
         Returns the natural outcome; a failure of the model is an outcome too. Raises what the store raises.
         """
-        await self.conversation.add(Item(kind="message", message=message))
         try:
-            self.conversation.team.agent.begin_turn()
-            return await self._from_cache(message) or await self._agents()
+            outcome = await self._turn(message)
         except TurnFailure as ended:
             await self._remember(ended.failure)
-            return Outcome(failure=ended.failure)
+            outcome = Outcome(failure=ended.failure)
         finally:
             self.spending.count_time(self.conversation)
+        await turn_hooks.end(self.conversation, outcome)
+        return outcome
+
+    async def _turn(self, message: Message) -> Outcome:
+        if not message.implicit:  # a person's; a delegated task is no session of theirs
+            if not self.conversation.items:
+                await turn_hooks.begin_session(self)
+            await turn_hooks.submit(self, message)
+        await self.conversation.add(Item(kind="message", message=message))
+        self.conversation.team.agent.begin_turn()
+        await turn_hooks.begin(self)
+        return await self._from_cache(message) or await self._agents()
 
     async def _from_cache(self, asked: Message) -> Outcome | None:
         """Answer from the response cache, as one message with an id of its own; None when it has no answer.
@@ -184,6 +194,7 @@ class Run:
             used = self.asked[agent.name] = used + 1
             response = await self._ask_model()
             if not response.tool_calls:
+                await turn_hooks.stop(self, response)
                 outcome = await self._finish(response)
                 return None if delegation.forced(self, outcome) else outcome
             self.repetition.check(response.tool_calls, config.max_consecutive_tool_calls)
@@ -225,6 +236,7 @@ class Run:
 
     async def _one_answer(self) -> ModelResponse:
         talk, agent = self.conversation, self.conversation.team.agent
+        await turn_hooks.before_call(self)
         tools = [tool.spec for tool in agent.tools.values()]
         form = response_form(agent.config.structured_output)
         request = ModelRequest(await prompt.messages(talk, self.context), tools, form, spent=talk.spent)
@@ -244,6 +256,7 @@ class Run:
             if warning is not None:
                 await self.ports.sink(Warned(warning))
             await self.ports.sink(UsageChanged(talk.books.context_tokens, talk.books.limit, talk.books.cost))
+        await turn_hooks.after_call(self, response)
         return response
 
     def block(self, reason: str) -> None:

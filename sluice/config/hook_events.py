@@ -25,7 +25,21 @@ TOOL_EVENTS = (
 )
 """Events about one tool call; their hooks stand in groups with a matcher."""
 
-HOOK_EVENTS = TOOL_EVENTS
+HOOK_EVENTS = (
+    *TOOL_EVENTS,
+    "session_start",
+    "user_prompt_submit",
+    "turn_start",
+    "before_llm_call",
+    "after_llm_call",
+    "stop",
+    "on_error",
+    "turn_end",
+    "session_end",
+    "pre_compact",
+    "before_compaction",
+    "after_compaction",
+)
 """Every event that is built."""
 
 FAIL_CLOSED = frozenset({"tool_guard", "pre_tool_use"})

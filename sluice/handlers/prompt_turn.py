@@ -187,8 +187,8 @@ async def _settle(live: Incarnation, run: Run) -> None:
 def _name(live: Incarnation, message: Message) -> None:
     """Give the session its title after the first turn, and tell the client before the answer."""
     talk = live.talk
-    if talk.title is not None:
-        return
+    if talk.title is not None or not any(item.message is message for item in talk.items):
+        return  # it has one, or the prompt was not taken
     typed = "".join(part.text for part in message.parts if part.type == "text" and not part.notice)
     first = next((line.strip() for line in typed.splitlines() if line.strip()), "")
     if not first:

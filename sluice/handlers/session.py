@@ -18,6 +18,7 @@ from anyio.abc import TaskGroup
 from sluice import acp, machines
 from sluice.agent.conversation import Conversation
 from sluice.agent.team import Agent, Team
+from sluice.agent.turn_hooks import end_session
 from sluice.handlers.answers import refused, wire_error
 from sluice.handlers.elicitation import ClientElicitation
 from sluice.handlers.entry import Entry
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
 __all__ = ["Entry", "Holder", "Incarnation", "Setup"]
 
 log = logging.getLogger(__name__)
+
+SESSION_END_SECONDS = 5.0
+"""How long the `session_end` hooks of a session may take together, in seconds: a close waits for them."""
 
 
 class Setup(Protocol):
@@ -249,6 +253,9 @@ class Incarnation:
     async def _stop_toolsets(self) -> None:
         if self.team is None:
             return
+        if self.conversation is not None:
+            with shielded(SESSION_END_SECONDS, "the session_end hooks of a session run"):
+                await end_session(self.conversation)
         try:
             await self.team.stop()
         except Exception:

@@ -16,7 +16,4 @@ AREA = area(
         "compaction.cost.counted": "It costs what it costs.",
         "compaction.concurrency.with-turn": "It never runs beside a turn.",
     },
-    deferred={
-        "compaction.hooks.veto-or-supply": "hooks: there are none yet",
-    },
 )

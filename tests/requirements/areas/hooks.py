@@ -20,7 +20,6 @@ AREA = area(
         "hooks.stop.blocked-outcome": "A hook can stop the run.",
     },
     deferred={
-        "hooks.events.core-set": "hooks: no test carries it yet",
         "hooks.sources.order": "hooks: no test carries it yet",
     },
 )
