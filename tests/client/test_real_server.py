@@ -107,5 +107,5 @@ def test_missing_credentials_say_what_to_set(tmp_path: Path, monkeypatch: pytest
     agent.write_text("agents:\n  root:\n    model: openai/gpt-x\n    description: d\n    instruction: i\n", "utf-8")
     done = run(str(agent), "hi", "--data-dir", str(tmp_path), "--config-dir", str(tmp_path))
     assert done.returncode == 1
-    assert "API key" in done.stderr
+    assert "set OPENAI_API_KEY" in done.stderr and "--env-from-file" in done.stderr
     assert done.stderr.count("\n") == 1

@@ -81,6 +81,8 @@ class LocalChat:
             how = await self._engine.ended() if error.retryable else None
             if how is None:
                 raise
+            if self._engine.known is not None:
+                await self._engine.known.distrust()
             text = f"the local model's process {how}; the next call starts it again"
             raise ModelError("model_error", text, retryable=True) from None
 
@@ -100,7 +102,7 @@ class LocalChat:
                 return True
 
             await unread.ready(leading, read)
-            self._engine.unread = None
+            self._engine.unread, self._engine.known = None, unread
 
     async def aclose(self) -> None:
         """Close the connection; the engine stays for the other sessions. May be called more than once."""

@@ -82,6 +82,8 @@ class Engine:
         made, so that nobody's conversation is in what is kept."""
         self.unread: Kept | None = None
         """Where to look for that, until the process that runs now has it."""
+        self.known: Kept | None = None
+        """Where it was had from, once the process that runs now has it."""
 
     @property
     def pid(self) -> int | None:
@@ -173,7 +175,7 @@ class Engine:
     async def _release(self) -> None:
         """End the process if it runs, and let go of everything that belonged to it."""
         process, self._process, self._address = self._process, None, None
-        log, self._log, self.unread = self._log, None, None
+        log, self._log, self.unread, self.known = self._log, None, None, None
         with anyio.CancelScope(shield=True):
             if process is not None:
                 assert process.stdin is not None

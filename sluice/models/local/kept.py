@@ -65,6 +65,7 @@ class Kept:
         self._url = f"{base_url.removesuffix('/v1')}/slots/0"
         self._headers = {"authorization": f"Bearer {key}", "connection": "close"}
         self._directory = directory_of(weights)
+        self._taken: Path | None = None
 
     async def ready(self, front: ModelRequest, read: Callable[[], Awaitable[bool]]) -> None:
         """Leave the engine with this in front: taken from the disk, or read, and then kept.
@@ -86,10 +87,19 @@ class Kept:
     async def _restored(self, path: Path) -> bool:
         if await self._slot("restore", path.name):
             os.utime(path)
+            self._taken = path
             return True
         # Whatever is wrong with it, the next engine must not meet it again.
         path.unlink(missing_ok=True)
         return False
+
+    async def distrust(self) -> None:
+        """Forget the file that the engine was given, since the engine has ended by itself: it may be the reason, and
+        what is read anew costs some seconds only.
+        """
+        taken, self._taken = self._taken, None
+        if taken is not None:
+            await anyio.to_thread.run_sync(partial(taken.unlink, missing_ok=True))
 
     async def _keep(self, name: str) -> None:
         """Written beside its place and moved there whole, whenever this process or the engine is ended."""

@@ -14,7 +14,7 @@ from sluice.models.local.kept import directory_of
 from sluice.models.local.prompt import identity
 from sluice.models.local.pull import remove
 from tests.models.helpers import Heard, ask, asked
-from tests.models.local.library.xllamacpp import FATAL, FULL_CONTEXT
+from tests.models.local.library.xllamacpp import FATAL, FATAL_LATER, FULL_CONTEXT
 from tests.models.local.support import local, pretend
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("library")]
@@ -79,11 +79,14 @@ async def test_a_damaged_file_is_not_given_to_the_engine_and_is_written_again(tm
     assert files(weights) == [file] and file.read_text(encoding="utf-8") == expected
 
 
-async def test_a_file_that_ends_the_engine_is_met_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("fatal", [FATAL, FATAL_LATER])
+async def test_a_file_that_ends_the_engine_is_met_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fatal: bytes
+) -> None:
     weights = pretend(tmp_path)
     expected = await said(weights, "read")
     (file,) = files(weights)
-    file.write_bytes(FATAL)
+    file.write_bytes(fatal)
     monkeypatch.setattr(kept, "_sum", lambda path: file.name.partition("-")[2])
     chat = build(local(weights))
     with pytest.raises(Exception, match="was ended by SIGABRT; the next call starts it again"):

@@ -34,6 +34,9 @@ FULL_CONTEXT = 4444
 FATAL = b"the library does not survive this file"
 """What a file begins with that ends the process which is told to read it."""
 
+FATAL_LATER = b"the library does not survive the use of this file"
+"""What a file begins with that is read, and ends the process when it is next asked something."""
+
 
 class CommonParams(SimpleNamespace):
     def __init__(self) -> None:
@@ -73,12 +76,14 @@ class Slots:
             file.write_text("" if full else self.read, encoding="utf-8")
             return 200, {"n_saved": 1, "n_written": file.stat().st_size}
         if file.read_bytes().startswith(FATAL):
-            os.kill(os.getpid(), signal.SIGABRT)
+            os.abort()
         self.read = file.read_text(encoding="utf-8")
         return 200, {"n_restored": 1, "n_read": file.stat().st_size}
 
     def hear(self, messages: list[dict[str, Any]]) -> str:
         """Read a prompt. Returns what was read before it."""
+        if self.read.encode().startswith(FATAL_LATER):
+            os.abort()
         before = self.read
         self.read = "\n".join([before, *(str(message["content"]) for message in messages)])
         return before
