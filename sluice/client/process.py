@@ -20,7 +20,7 @@ import anyio.abc
 
 from sluice.client.errors import AgentStartError
 
-__all__ = ["AgentCommand", "AgentProcess", "Ladder", "start_agent"]
+__all__ = ["AgentCommand", "AgentProcess", "Ladder", "open_pidfd", "start_agent"]
 
 _log = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ class AgentProcess:
         self.command = command
         self._process = process
         self._tail: deque[str] = deque(maxlen=STDERR_LINES)
-        self._pidfd = _open_pidfd(process.pid)
+        self._pidfd = open_pidfd(process.pid)
         self._exited = anyio.Event()
         self._stderr_end = anyio.Event()
 
@@ -269,7 +269,7 @@ async def _spawn(command: AgentCommand) -> anyio.abc.Process:
         raise AgentStartError(f"cannot start {command.argv[0]}: {reason}") from error
 
 
-def _open_pidfd(pid: int) -> int | None:
+def open_pidfd(pid: int) -> int | None:
     """A descriptor that becomes readable when the process ends; None where the system has none."""
     if not hasattr(os, "pidfd_open"):
         return None

@@ -13,13 +13,14 @@ import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import anyio
 import anyio.abc
 
 from sluice.client.agent import Agent, connect
-from sluice.client.connection import ClientHandlers, ClientOptions
+from sluice.client.connection import ClientHandlers, ClientOptions, RequestHandler
 from sluice.client.errors import AgentExited, ChatStartError, ClientError, NotAdvertised
 from sluice.client.permissions import Decision
 from sluice.client.process import AgentCommand
@@ -32,6 +33,7 @@ from sluice.client.provider.spec import AcpAgentSpec, AcpSessionInfo, ChatCapabi
 from sluice.client.provider.translation import Translation
 from sluice.client.session import Session, TurnEnd
 from sluice.client.tasks import task_group
+from sluice.client.terminals import LocalTerminals, local_terminals
 from sluice.wire.peer import RemoteError
 
 __all__ = ["AcpBackend", "Chat", "ChatBackend", "create_acp_backend"]
@@ -68,7 +70,8 @@ class Chat:
         self._spec = spec
         self._launch = launch
         self._mode = launch.mode
-        self._translation = Translation(self._emit, spec.modes, lambda: self._mode)
+        self._terminals: LocalTerminals | None = None
+        self._translation = Translation(self._emit, spec.modes, lambda: self._mode, self._shown)
         self._approvals = Approvals(self._emit, lambda: self._mode)
         self._preface: tuple[str, ...] = ()
         self._agent: Agent | None = None
@@ -186,10 +189,16 @@ class Chat:
         """
         spec, launch = self._spec, self._launch
         command = AgentCommand([spec.command, *spec.args], launch.cwd, {**launch.env, **spec.env}, spec.ladder)
-        handlers = ClientHandlers(on_update=self._translation.update, on_permission=self._approvals.decide)
         options = ClientOptions(
             spec.client.name, spec.client.version, spec.client.title, cancel_grace=spec.cancel_grace
         )
+        requests: Mapping[str, RequestHandler] = {}
+        if launch.terminals:
+            cwd = Path(launch.cwd).absolute()
+            self._terminals = await stack.enter_async_context(local_terminals(cwd))
+            requests = self._terminals.requests()
+            options = replace(options, capabilities={**options.capabilities, "terminal": True})
+        handlers = ClientHandlers(self._translation.update, self._approvals.decide, requests)
         agent = self._agent = await stack.enter_async_context(connect(command, handlers, options))
         stack.callback(self._translation.close_message)
         await agent.initialize()
@@ -205,6 +214,16 @@ class Chat:
         await apply_mode(agent, session, spec, launch.mode, self._warn)
         self._tasks = await stack.enter_async_context(task_group())
         stack.callback(self._tasks.cancel_scope.cancel)
+        if self._terminals is not None:
+            self._tasks.start_soon(self._outlive, agent, self._terminals)
+
+    async def _outlive(self, agent: Agent, terminals: LocalTerminals) -> None:
+        """Commands end with the agent that has started them, not with the chat that may go on showing them."""
+        await agent.gone.wait()
+        terminals.end_all()
+
+    def _shown(self, terminal_id: str) -> str | None:
+        return None if self._terminals is None else self._terminals.shown(terminal_id)
 
     async def _turn(self, sending: _Sending, blocks: list[dict[str, Any]]) -> None:
         preface = [{"type": "text", "text": words} for words in self._preface]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import unified_diff
 from typing import Any
 
@@ -11,7 +11,7 @@ from sluice.client.reading import integer, members, text
 from sluice.client.updates import Plan, ToolRow
 from sluice.client.wording import DIFF_LINES
 
-__all__ = ["OTHER", "PLAN_ROW", "ROW_NAMES", "draw", "draw_plan"]
+__all__ = ["OTHER", "PLAN_ROW", "ROW_NAMES", "Shown", "draw", "draw_plan"]
 
 ROW_NAMES: Mapping[str, str] = {
     "execute": "Bash",
@@ -31,9 +31,20 @@ OTHER = "Tool"
 PLAN_ROW = "#plan"
 """The id of the one row that holds the plan."""
 
+Shown = Callable[[str], str | None]
+"""What a terminal has said, by its id; None for one that is not known."""
 
-def draw(row: ToolRow) -> Row:
+
+def _nothing(terminal_id: str) -> None:
+    """No terminal is known."""
+
+
+def draw(row: ToolRow, shown: Shown = _nothing) -> Row:
     """Draw a tool call.
+
+    Args:
+        row: the call.
+        shown: where what terminals have said is found.
 
     A diff of one file makes it an Edit, a Write (of a new file) or a MultiEdit (several places), whatever its kind;
     diffs of several files become one unified diff per file.
@@ -47,7 +58,7 @@ def draw(row: ToolRow) -> Row:
         title=row.title,
         status=row.status,
         input=row.raw_input,
-        output=_output(row),
+        output=_output(row, shown),
         edits=tuple(edits) if one_file else (),
         changes=() if len(paths) < 2 else tuple(_change(path, edits) for path in paths),
         locations=tuple(
@@ -104,11 +115,15 @@ def _unified(edit: FileEdit) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _output(row: ToolRow) -> str:
-    """The texts of the content; without any, a plain raw output."""
-    said = [
-        words
-        for entry in row.content
-        if entry.get("type") == "content" and (words := text(members(entry.get("content")).get("text"))) is not None
-    ]
+def _output(row: ToolRow, shown: Shown) -> str:
+    """The texts of the content, those of terminals among them; without any, a plain raw output."""
+    said = []
+    for entry in row.content:
+        words = None
+        if entry.get("type") == "content":
+            words = text(members(entry.get("content")).get("text"))
+        elif entry.get("type") == "terminal":
+            words = shown(text(entry.get("terminalId")) or "")
+        if words is not None:
+            said.append(words)
     return "\n".join(said) if said else text(row.raw_output) or ""

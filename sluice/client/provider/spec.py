@@ -224,6 +224,7 @@ class Launch:
         env: variables laid over the host's own environment.
         instructions: stands in front of the first prompt of a new session.
         resume_instructions: stands in front of the first prompt of a session gone on with; `resume_note` follows it.
+        terminals: whether the agent may run commands on this machine through the chat; they end with it.
     """
 
     cwd: str | Path
@@ -236,3 +237,4 @@ class Launch:
     instructions: str | None = None
     resume_instructions: str | None = None
     resume_note: str | None = None
+    terminals: bool = False

@@ -25,7 +25,7 @@ from sluice.client.provider.events import (
     UsageChanged,
 )
 from sluice.client.provider.policy import ModeMap, RuntimeMode, runtime_mode_of
-from sluice.client.provider.rows import draw, draw_plan
+from sluice.client.provider.rows import Shown, draw, draw_plan
 from sluice.client.session import SessionUpdate
 from sluice.client.updates import (
     Commands,
@@ -72,10 +72,14 @@ class Translation:
         emit: takes each event.
         modes: how the agent's modes map to runtime modes.
         present: tells the runtime mode the chat has now.
+        shown: what a terminal has said.
     """
 
-    def __init__(self, emit: Callable[[ChatEvent], None], modes: ModeMap, present: Callable[[], RuntimeMode]) -> None:
+    def __init__(
+        self, emit: Callable[[ChatEvent], None], modes: ModeMap, present: Callable[[], RuntimeMode], shown: Shown
+    ) -> None:
         self.emit = emit
+        self._shown = shown
         self._modes = modes
         self._present = present
         self._message: _Message | None = None
@@ -93,7 +97,7 @@ class Translation:
             case MessageChunk() as chunk:
                 self._chunk(chunk)
             case ToolUpdate() if update.row is not None:
-                self._show(draw(update.row))
+                self._show(draw(update.row, self._shown))
             case Plan() as plan:
                 self._show(draw_plan(plan), closes=False)
             case Commands(commands):

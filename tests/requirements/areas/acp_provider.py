@@ -99,7 +99,6 @@ AREA = area(
         "acp-provider.client.optional-elicitation": "So can forms.",
     },
     deferred={
-        "acp-provider.client.optional-terminal": "provider library: no test carries it yet",
         "acp-provider.client.optional-elicitation": "provider library: no test carries it yet",
     },
 )
