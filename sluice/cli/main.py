@@ -248,6 +248,7 @@ def _runtime_options() -> argparse.ArgumentParser:
         action="append",
         help="let clients and tools reach this network besides the public internet; may be repeated",
     )
+    parsers.add_hook_options(group)
     _add_file_options(shared.add_argument_group("how the agent file is read"))
     return shared
 

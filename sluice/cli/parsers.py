@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 
 from sluice.cli.agent_file import HELP, agent_file
 
-__all__ = ["MANUAL", "add_check_config", "add_export", "add_run", "add_sessions"]
+__all__ = [
+    "HOOK_FLAGS",
+    "MANUAL",
+    "add_check_config",
+    "add_export",
+    "add_hook_options",
+    "add_run",
+    "add_sessions",
+]
 
 if TYPE_CHECKING:
     # argparse has no public name for what `add_subparsers` returns.
@@ -34,6 +42,15 @@ exit status:
 
 `sluice COMMAND --help` explains a command; docs/cli.md has all of it on one page.
 """
+
+HOOK_FLAGS = {
+    "pre_tool_use": "before a tool call that the mode would ask about; it may deny, ask or allow",
+    "post_tool_use": "after a tool call",
+    "session_start": "before the first prompt of a session",
+    "session_end": "when a session is closed",
+    "stop": "when a model has nothing more to call",
+}
+"""Event -> when the hook of its flag runs; the option is called `hook_` and the event."""
 
 _RUN = """\
 in the conversation:
@@ -135,6 +152,17 @@ def add_run(commands: Commands, shared: argparse.ArgumentParser, variables: str,
         help="write line by line, as into a pipe, even on a terminal that can do more",
     )
     run.set_defaults(command=command)
+
+
+def add_hook_options(group: argparse._ArgumentGroup) -> None:
+    """A flag for each event of `HOOK_FLAGS`."""
+    for event, when in HOOK_FLAGS.items():
+        group.add_argument(
+            f"--hook-{event.replace('_', '-')}",
+            metavar="COMMAND",
+            action="append",
+            help=f"run this command {when} (docs/hooks.md); may be repeated",
+        )
 
 
 def add_check_config(commands: Commands, shared: argparse.ArgumentParser, command: Command) -> None:

@@ -17,6 +17,7 @@ import anyio
 from sluice.cli.conversation import Conversation
 from sluice.cli.opening import Opening
 from sluice.cli.output import INTERRUPTED, STDIN, STDOUT, complain, explain, read_all
+from sluice.cli.parsers import HOOK_FLAGS
 from sluice.client.process import AgentCommand
 from sluice.client.wording import one_line
 
@@ -72,6 +73,9 @@ def serve_command(options: argparse.Namespace) -> list[str]:
     command += [f"--env-from-file={name}" for name in options.env_from_file or ()]
     command += [f"--flavor={name}" for name in options.flavor or ()]
     command += [f"--allow-address={network}" for network in options.allow_address or ()]
+    for event in HOOK_FLAGS:
+        flag = f"--hook-{event.replace('_', '-')}"
+        command += [f"{flag}={line}" for line in getattr(options, f"hook_{event}") or ()]
     command += ["--debug"] if options.debug else []
     return [*command, "--", options.agent_file]
 

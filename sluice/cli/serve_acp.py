@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from sluice.cli.parsers import HOOK_FLAGS
 from sluice.cli.telemetry import exporting
 from sluice.handlers.assembly import Assembly, Options
 from sluice.handlers.connection import Connection
@@ -22,6 +23,7 @@ from sluice.wire.transport import Transport
 
 if TYPE_CHECKING:
     from sluice.config.environment import Environment
+    from sluice.config.hook_events import HookConfig
     from sluice.handlers.journaling import Journaling
     from sluice.outbound import AddressPolicy
     from sluice.wire.tracing import Spans
@@ -67,6 +69,7 @@ def make_assembly(options: argparse.Namespace, spans: Spans | None = None) -> As
             session_db=paths.store_path(os.environ, options.session_db, options.data_dir),
             environment=lambda: credentials(options),
             flavors=tuple(options.flavor or ()),
+            hooks=_hooks(options),
             addresses=_addresses(options),
             spans=spans,
         )
@@ -89,6 +92,17 @@ def credentials(options: argparse.Namespace) -> Environment:
     if options.models_gateway:
         process[GATEWAY] = options.models_gateway
     return Environment.read(process, env_files, paths.config_dir(os.environ, options.config_dir))
+
+
+def _hooks(options: argparse.Namespace) -> tuple[HookConfig, ...]:
+    """The hooks of the flags, in the order of the events."""
+    from sluice.config.hook_events import HookConfig
+
+    return tuple(
+        HookConfig(event, line, file=f"--hook-{event.replace('_', '-')}")
+        for event in HOOK_FLAGS
+        for line in getattr(options, f"hook_{event}") or ()
+    )
 
 
 def _addresses(options: argparse.Namespace) -> AddressPolicy | None:

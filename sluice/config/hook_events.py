@@ -53,7 +53,7 @@ class HookConfig(Frozen, frozen=True):
     tool's whole name has to fit, "" for every tool. `preempting` runs the hook before rules and mode are asked.
     `timeout` is in seconds. `working_dir` is relative to the session's directory, "" that directory itself.
     `on_error` is what a failure means where it does not deny: a line in the log (`warn`), nothing (`ignore`), or the
-    same as a hook that blocks. `line` is where the hook stands in its file.
+    same as a hook that blocks. `file` and `line` are where the hook stands; of one that a flag gave, the flag, and 0.
     """
 
     HIDDEN: ClassVar[frozenset[str]] = frozenset({"env"})
@@ -68,9 +68,10 @@ class HookConfig(Frozen, frozen=True):
     env: Mapping[str, str] = nothing()
     working_dir: str = ""
     on_error: Literal["warn", "ignore", "block"] = "warn"
+    file: str = ""
     line: int = 0
 
     @property
     def label(self) -> str:
-        """What a log calls the hook: its name, else its event and line."""
-        return self.name or f"{self.event} of line {self.line}"
+        """What a log calls the hook: its name, else its event and where it stands."""
+        return self.name or f"{self.event} ({self.file}{f':{self.line}' if self.line else ''})"

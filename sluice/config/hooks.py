@@ -17,7 +17,7 @@ __all__ = ["GROUP_SHAPE", "HOOK_SHAPE", "read_hooks"]
 
 HOOK_SHAPE: Shape = {
     "type": str,
-    **shape(HookConfig, drop=("event", "matcher", "preempting"), timeout=Node, command=Verbatim),
+    **shape(HookConfig, drop=("event", "matcher", "preempting", "file"), timeout=Node, command=Verbatim),
     "name": str,
     "args": tuple[Verbatim, ...],
 }
@@ -98,7 +98,7 @@ def _hook(ctx: Context, node: Node, key: str, shared: dict[str, Any]) -> HookCon
         raise ctx.error(node.value.get("command", node), join(key, "command"), "a hook needs a command")
     if "timeout" in values:
         values["timeout"] = _timeout(ctx, values["timeout"], join(key, "timeout"))
-    return HookConfig(**shared, **values, line=node.line)
+    return HookConfig(**shared, **values, file=ctx.file, line=node.line)
 
 
 def _timeout(ctx: Context, node: Node, key: str) -> float:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sluice.config.decode import Context, decode, describe, shape_of_fields
-from sluice.config.errors import ConfigError
+from sluice.config.decode import Context, Shape, decode, describe
+from sluice.config.errors import ConfigError, ConfigWarning
 from sluice.config.expand import Environ
+from sluice.config.hook_events import HookConfig
+from sluice.config.hooks import read_hooks
 from sluice.config.load import read_text
 from sluice.config.schema import PermissionRules
-from sluice.config.tree import parse
+from sluice.config.tree import Node, parse
 from sluice.config.values import Frozen
 
 __all__ = ["SETTINGS_FILE", "UserSettings", "load_settings"]
@@ -22,9 +24,16 @@ SETTINGS_FILE = "settings.yaml"
 
 
 class UserSettings(Frozen, frozen=True):
-    """The settings of one person. `permissions` stand beside those of the agent file; a deny on either side wins."""
+    """The settings of one person. `permissions` stand beside those of the agent file; a deny on either side wins.
+    `hooks` come after those of each agent. `warnings` are about keys that have no effect yet.
+    """
 
     permissions: PermissionRules = PermissionRules()
+    hooks: tuple[HookConfig, ...] = ()
+    warnings: tuple[ConfigWarning, ...] = ()
+
+
+_SHAPE: Shape = {"permissions": PermissionRules, "hooks": Node}
 
 
 def load_settings(config_dir: Path | None, env: Environ) -> UserSettings:
@@ -46,4 +55,6 @@ def load_settings(config_dir: Path | None, env: Environ) -> UserSettings:
         return UserSettings()
     if not isinstance(root.value, dict):
         raise ConfigError(ctx.file, root.line, "", f"expected a mapping, got {describe(root)}")
-    return UserSettings(**decode(ctx, root, "", shape_of_fields(UserSettings)))
+    values = decode(ctx, root, "", _SHAPE)
+    hooks = read_hooks(ctx, values.pop("hooks", None), "hooks")
+    return UserSettings(**values, hooks=hooks, warnings=tuple(ctx.warnings))

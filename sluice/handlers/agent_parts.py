@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sluice.agent.lineup import Fallback
     from sluice.agent.ports import AnswerCache, Model
     from sluice.config.environment import Environment
+    from sluice.config.hook_events import HookConfig
     from sluice.config.schema import AgentConfig, AgentFile
     from sluice.models.local.engines import Engines
 
@@ -48,12 +49,13 @@ def fallback(
     return Fallback(tuple(made), max(0, agent.fallback.retries), agent.fallback.cooldown)
 
 
-def hooks_of(agent: AgentConfig) -> Hooks:
-    """The hooks of an agent; their commands get the environment of this process, as a toolset's do."""
+def hooks_of(agent: AgentConfig, further: Sequence[HookConfig]) -> Hooks:
+    """The hooks of an agent, then those that every agent has; their commands get the environment of this process."""
     from sluice.agent.hooks import Hooks
     from sluice.tools.hooks import CommandHooks
 
-    return Hooks(agent.hooks, CommandHooks(os.environ)) if agent.hooks else Hooks()
+    configured = (*agent.hooks, *further)
+    return Hooks(configured, CommandHooks(os.environ)) if configured else Hooks()
 
 
 class AnswerCaches:

@@ -18,7 +18,7 @@ import anyio
 import anyio.to_thread
 
 from sluice.handlers.agent_parts import AnswerCaches, Embedded, fallback, hooks_of
-from sluice.handlers.agent_rules import rules_of, user_rules
+from sluice.handlers.agent_rules import rules_of, user_hooks, user_rules
 from sluice.handlers.answers import unusable, wire_error
 from sluice.wire.errors import BackendError
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sluice.agent.ports import Model, Toolset
     from sluice.agent.team import Agent
     from sluice.config.environment import Environment
+    from sluice.config.hook_events import HookConfig
     from sluice.config.schema import AgentConfig, AgentFile, ThinkingBudget
     from sluice.handlers.team_setup import Built, ClientSide
     from sluice.outbound import AddressPolicy
@@ -47,8 +48,8 @@ class Options:
     `busy_timeout` is how many seconds a write waits for another process's lock on the store. `capabilities` is what
     is offered to clients, None for everything this agent can do; what is not offered does not exist. `addresses` says
     what may be reached where a client or a model names the address, None for public addresses only. `flavors` are the
-    patches of the agent file that are applied, in order. `rng` picks the members of alloys, None for one of its own.
-    `spans` makes spans of what is done, None for none.
+    patches of the agent file that are applied, in order. `hooks` are the last ones of every agent. `rng` picks the
+    members of alloys, None for one of its own. `spans` makes spans of what is done, None for none.
     """
 
     agent_file: Path
@@ -58,6 +59,7 @@ class Options:
     capabilities: AgentCapabilities | None = None
     addresses: AddressPolicy | None = None
     flavors: tuple[str, ...] = ()
+    hooks: tuple[HookConfig, ...] = ()
     rng: Random | None = None
     spans: Spans | None = None
 
@@ -174,10 +176,14 @@ class Assembly:
 
         file = load(self.options.agent_file, self.environment, self.options.flavors)
         for warning in file.warnings:
-            if (text := str(warning)) not in self._warned:
-                self._warned.add(text)
-                log.warning("%s: %s", self.options.agent_file, text)
+            self._warn(f"{self.options.agent_file}: {warning}")
         return file
+
+    def _warn(self, text: str) -> None:
+        """Log a warning, once in the life of the process."""
+        if text not in self._warned:
+            self._warned.add(text)
+            log.warning("%s", text)
 
     def _missing(self, file: AgentFile) -> str:
         from sluice.config.models import missing_text
@@ -284,6 +290,7 @@ class Assembly:
             elicitation=client.elicitation,
             addresses=self.addresses,
         )
+        further = user_hooks(self.environment, self._warn) + self.options.hooks
         agents = {}
         for name, config in file.agents.items():
             try:
@@ -307,6 +314,7 @@ class Assembly:
                 )
             offered, deferred = discoverable(toolsets, config.readonly)
             agents[name] = self._agent(file, config, offered, overrides.get(name, ""))
+            agents[name].hooks = hooks_of(config, further)
             if deferred is not None:
                 deferred.on_change = agents[name].list_tools
         team = Team(agents, file.default_agent.name)
@@ -322,7 +330,6 @@ class Assembly:
         made.threshold = threshold(file, config, chosen)
         made.fallback = fallback(file, config, self.environment, self._model)
         made.answers = self._caches.of(config)
-        made.hooks = hooks_of(config)
         return made
 
     # --- the store --------------------------------------------------------------------------------------------

@@ -303,11 +303,22 @@ def options(*arguments: str) -> argparse.Namespace:
 def test_the_shared_flags_reach_the_server_and_a_strange_file_name_stays_a_file_name() -> None:
     flags = ["--working-dir=/w", "--data-dir=/d", "--config-dir=/c", "-s", "/s", "--log-file=/l"]
     flags += ["--env-from-file=/1", "--env-from-file", "/2", "--debug"]
+    flags += ["--hook-stop=a b", "--hook-stop=-c", "--hook-pre-tool-use=d"]
     command = serve_command(options(*flags, "--", "-odd.yaml"))
     assert command[:3] == [sys.executable, "-m", "sluice"]
     served = build_parser().parse_args(command[3:])
     given = options(*flags, "--", "-odd.yaml")
-    for name in ("working_dir", "data_dir", "config_dir", "session_db", "log_file", "env_from_file", "debug"):
+    for name in (
+        "working_dir",
+        "data_dir",
+        "config_dir",
+        "session_db",
+        "log_file",
+        "env_from_file",
+        "debug",
+        "hook_stop",
+        "hook_pre_tool_use",
+    ):
         assert getattr(served, name) == getattr(given, name)
     assert served.agent_file == "-odd.yaml"
     assert "--debug" not in serve_command(options("a.yaml"))

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from sluice.cli.parsers import HOOK_FLAGS
+from sluice.config.hook_directory import HOOK_DIRECTORY
 from sluice.config.hook_events import FAIL_CLOSED, HOOK_EVENTS, HOOK_SECONDS
 from sluice.config.hooks import GROUP_SHAPE, HOOK_SHAPE
+from sluice.config.user_settings import SETTINGS_FILE
 from tests.support.model_server import call, calls, text
 from tests.support.setup import on_stage
 
@@ -29,6 +32,9 @@ def test_every_key_and_every_event_is_in_its_table() -> None:
     assert first_cells("## The keys") == {*GROUP_SHAPE, *HOOK_SHAPE}
     assert first_cells("## The events") == set(HOOK_EVENTS)
     assert all(f"`{event}`" in section("## The events").split("**denies**")[0] for event in FAIL_CLOSED)
+    sources = section("## Where hooks come from")
+    assert all(f"`--hook-{event.replace('_', '-')}`" in sources for event in HOOK_FLAGS)
+    assert f"`{HOOK_DIRECTORY}/*.yaml`" in sources and f"`{SETTINGS_FILE}`" in sources
     assert f"; `{HOOK_SECONDS:g}` |" in section("## The keys")
 
 

@@ -19,7 +19,4 @@ AREA = area(
         "hooks.builtin.redact-secrets": "Secrets are masked by default.",
         "hooks.stop.blocked-outcome": "A hook can stop the run.",
     },
-    deferred={
-        "hooks.sources.order": "hooks: no test carries it yet",
-    },
 )
