@@ -198,6 +198,10 @@ class Chat:
             self._terminals = await stack.enter_async_context(local_terminals(cwd))
             requests = self._terminals.requests()
             options = replace(options, capabilities={**options.capabilities, "terminal": True})
+        if launch.questions is not None:
+            requests = {**requests, **launch.questions.requests()}
+            offered = {**options.capabilities, "elicitation": launch.questions.capabilities()}
+            options = replace(options, capabilities=offered)
         handlers = ClientHandlers(self._translation.update, self._approvals.decide, requests)
         agent = self._agent = await stack.enter_async_context(connect(command, handlers, options))
         stack.callback(self._translation.close_message)

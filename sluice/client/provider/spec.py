@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 from sluice.client.process import Ladder
 from sluice.client.provider.events import ChatEvent
 from sluice.client.provider.policy import ModeMap, RuntimeMode
+from sluice.client.questions import Questions
 from sluice.client.session import Choice
 from sluice.client.updates import ConfigOption
 
@@ -224,6 +225,7 @@ class Launch:
         env: variables laid over the host's own environment.
         instructions: stands in front of the first prompt of a new session.
         resume_instructions: stands in front of the first prompt of a session gone on with; `resume_note` follows it.
+        questions: answers what the agent asks the person besides approvals, or None.
         terminals: whether the agent may run commands on this machine through the chat; they end with it.
     """
 
@@ -238,3 +240,4 @@ class Launch:
     resume_instructions: str | None = None
     resume_note: str | None = None
     terminals: bool = False
+    questions: Questions | None = None

@@ -98,7 +98,4 @@ AREA = area(
         "acp-provider.client.optional-terminal": "So can terminals.",
         "acp-provider.client.optional-elicitation": "So can forms.",
     },
-    deferred={
-        "acp-provider.client.optional-elicitation": "provider library: no test carries it yet",
-    },
 )
