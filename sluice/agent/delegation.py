@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
 
@@ -18,14 +18,29 @@ from sluice.agent.conversation import Append, Conversation
 from sluice.agent.events import CompactionChanged, Event, UsageChanged
 from sluice.agent.history import text_message
 from sluice.agent.outcome import Outcome
-from sluice.agent.ports import ToolFailure, ToolResult
+from sluice.agent.ports import Background, ToolFailure, ToolResult
 from sluice.agent.team import Team
-from sluice.persistence.records import Item
+from sluice.persistence.records import Item, Message
 
 if TYPE_CHECKING:
     from sluice.agent.loop import Ports, Run
 
-__all__ = ["MAX_DEPTH", "Delegation", "Nest", "Nested", "Switch", "forced", "go_on", "switch"]
+__all__ = [
+    "MAX_DEPTH",
+    "BackgroundAgents",
+    "Delegation",
+    "Nest",
+    "Nested",
+    "Switch",
+    "answer_of",
+    "below",
+    "forced",
+    "go_on",
+    "last_answer",
+    "nested_in",
+    "settle",
+    "switch",
+]
 
 MAX_DEPTH = 10
 """Tasks that may stand below each other (teams.delegate.depth-and-cycles)."""
@@ -60,6 +75,18 @@ Switch = Callable[[Conversation, str], Awaitable[None]]
 """Lets another agent hold a conversation: stored, in force and told, as far as somebody stores and listens."""
 
 
+class BackgroundAgents(Background, Protocol):
+    """Where agents work in the background: the session that owns them."""
+
+    async def start(self, run: Run, agent: str, task: Message) -> str:
+        """Let an agent work on a task that a call of `run` has given it; returns the task's id.
+
+        Raises:
+            ToolFailure: too many work already, or what the call belongs to is being ended.
+        """
+        ...
+
+
 async def switch(talk: Conversation, agent: str) -> None:
     """Let another agent hold a conversation that nobody keeps."""
     talk.switch_agent(agent)
@@ -90,42 +117,78 @@ class Delegation:
         Raises:
             ToolFailure: it is at work above this run, the tasks stand too deep, or it failed.
         """
-        run, talk = self._run, self._run.conversation
-        chain = [one.conversation.team.current for one in _upwards(run)]
+        run, nest = self._run, self._run.ports.nest
+        self._check(agent)
+        if nest is None:
+            raise ToolFailure("No task can be given to another agent here.")
+        nested = await nested_in(run, nest, agent)
+        run.spending.count_time(run.conversation)
+        child = below(run, nested, agent)
+        run.children.append(child)
+        try:
+            outcome = await child.run(_task(task))
+        finally:
+            # Cleanup policy: what was said and done is stored whatever ends the task; the store has its own bound.
+            with anyio.CancelScope(shield=True):
+                await settle(child, nested)
+            run.children.remove(child)
+        if outcome.stop_reason == "cancelled":
+            # Whoever dismisses a question of a task means the turn.
+            run.dismiss()
+        return ToolResult(answer_of(child, outcome))
+
+    @property
+    def background(self) -> BackgroundAgents:
+        """The agents in the background; raises ToolFailure where none can be."""
+        if self._run.ports.background is None:
+            raise ToolFailure("No agent can work in the background here.")
+        return self._run.ports.background
+
+    async def run_background(self, agent: str, task: str) -> ToolResult:
+        """Let another agent do a task while this run goes on; see `ports.Colleagues`."""
+        self._check(agent)
+        task_id = await self.background.start(self._run, agent, _task(task))
+        return ToolResult(f"{agent} works on it as {task_id}.")
+
+    def _check(self, agent: str) -> None:
+        """Raises ToolFailure for an agent at work above this run, and for a task that would stand too deep."""
+        chain = [one.conversation.team.current for one in _upwards(self._run)]
         if agent in chain:
             raise ToolFailure(f"{agent} is at work above this task: tasks are not given in circles.")
         if len(chain) > MAX_DEPTH:
             raise ToolFailure(f"Tasks stand at most {MAX_DEPTH} deep below each other.")
-        if run.ports.nest is None:
-            raise ToolFailure("No task can be given to another agent here.")
-        # Both or neither: a session that stands in no history would be paid for and never shown.
-        with anyio.CancelScope(shield=True):
-            nested = await run.ports.nest(talk.session_id, agent)
-            await talk.add(Item(kind="sub_session", session_id=nested.session_id))
-        run.spending.count_time(talk)
-        child = _child(run, nested, agent)
-        run.children.append(child)
-        try:
-            outcome = await child.run(replace(text_message("user", task), implicit=True))
-        finally:
-            # Cleanup policy: what was said and done is stored whatever ends the task; the store has its own bound.
-            with anyio.CancelScope(shield=True):
-                await _settle(child, nested)
-            run.children.remove(child)
-        return self._result(child, outcome)
 
-    def _result(self, child: Run, outcome: Outcome) -> ToolResult:
-        if outcome.failure is not None:
-            raise ToolFailure(f"The task failed: {outcome.failure.text}")
-        if outcome.stop_reason == "cancelled":
-            # Whoever dismisses a question of a task means the turn.
-            self._run.dismiss()
-            raise ToolFailure("The task was stopped.")
-        said = _last_answer(child.conversation) or NO_ANSWER
-        if outcome.stop_reason == "refusal":
-            raise ToolFailure(f"The agent refused the task: {said}")
-        notice = UNFINISHED.get(outcome.stop_reason)
-        return ToolResult(f"{said}\n{notice}" if notice else said)
+
+def _task(text: str) -> Message:
+    return replace(text_message("user", text), implicit=True)
+
+
+async def nested_in(run: Run, nest: Nest, agent: str) -> Nested:
+    """A stored session below the one of a run, with its place in that one's history: both or neither, since one that
+    stands in no history would be paid for and never shown.
+    """
+    talk = run.conversation
+    with anyio.CancelScope(shield=True):
+        nested = await nest(talk.session_id, agent)
+        await talk.add(Item(kind="sub_session", session_id=nested.session_id))
+    return nested
+
+
+def answer_of(child: Run, outcome: Outcome) -> str:
+    """The last answer of a task that has ended, and what has to be known of its end.
+
+    Raises:
+        ToolFailure: it failed, was stopped or refused.
+    """
+    if outcome.failure is not None:
+        raise ToolFailure(f"The task failed: {outcome.failure.text}")
+    if outcome.stop_reason == "cancelled":
+        raise ToolFailure("The task was stopped.")
+    said = last_answer(child.conversation) or NO_ANSWER
+    if outcome.stop_reason == "refusal":
+        raise ToolFailure(f"The agent refused the task: {said}")
+    notice = UNFINISHED.get(outcome.stop_reason)
+    return f"{said}\n{notice}" if notice else said
 
 
 def _upwards(run: Run) -> Iterator[Run]:
@@ -140,8 +203,11 @@ def _root(run: Run) -> Conversation:
     return list(_upwards(run))[-1].conversation
 
 
-def _child(run: Run, nested: Nested, agent: str) -> Run:
-    """The run of a task: with the approval, the budgets and the tools' places of the conversation above."""
+def below(run: Run, nested: Nested, agent: str, *, apart: bool = False) -> Run:
+    """The run of a task: with the approval, the budgets and the tools' places of the conversation above.
+
+    `apart` says that the run above does not wait for it, so its time is its own.
+    """
     talk = run.conversation
     books, root = Books(), _root(run).books
 
@@ -172,17 +238,19 @@ def _child(run: Run, nested: Nested, agent: str) -> Run:
         books=books,
         budgets=talk.budgets,
     )
-    return run.below(conversation, replace(nested.ports, sink=sink, post=post))
+    return run.below(conversation, replace(nested.ports, sink=sink, post=post), apart=apart)
 
 
-async def _settle(child: Run, nested: Nested) -> None:
+async def settle(child: Run, nested: Nested) -> None:
+    """What must be done after a task, shielded, whatever ended it. Raises what the store raises."""
     await child.settle()
     books = child.conversation.books
     _root(child).books.report(nested.session_id, books.own_cost)
     await nested.keep(books.own_cost, books.context_tokens)
 
 
-def _last_answer(talk: Conversation) -> str:
+def last_answer(talk: Conversation) -> str:
+    """What the agent of a conversation has said last, "" for nothing."""
     answers = (item.message for item in reversed(talk.items) if item.message is not None)
     return next((message.text.strip() for message in answers if message.role == "assistant"), "")
 

@@ -51,7 +51,8 @@ class Ports:
 
     `owner` is the id of the background task that the run is, "" for the foreground turn. `tracer` is None when the
     run belongs to no trace. `nest` makes the sessions that delegated tasks work in, None where no task can be
-    delegated; `switch` lets another agent hold a conversation and keeps that in mind.
+    delegated; `switch` lets another agent hold a conversation and keeps that in mind. `background` is where agents
+    can work in the background, None for nowhere.
     """
 
     sink: Sink
@@ -62,6 +63,7 @@ class Ports:
     tracer: Tracer | None = None
     nest: delegation.Nest | None = None
     switch: delegation.Switch = delegation.switch
+    background: delegation.BackgroundAgents | None = None
 
     def span(self, name: str) -> AbstractContextManager[None]:
         """A span around one model call or one tool call."""
@@ -168,8 +170,12 @@ class Run:
             await delegation.go_on(self)
         return outcome
 
-    def below(self, conversation: Conversation, ports: Ports) -> Run:
-        """The run of a task that is delegated from here; questions are asked one at a time in all of them."""
+    def below(self, conversation: Conversation, ports: Ports, *, apart: bool = False) -> Run:
+        """The run of a task that is delegated from here; questions are asked one at a time in all that wait for each
+        other. With `apart` nobody waits for it.
+        """
+        if apart:
+            return Run(conversation, ports, above=self)
         return Run(conversation, ports, asking=self.asking, spending=self.spending, above=self)
 
     def every_call(self) -> list[Call]:

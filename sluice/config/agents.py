@@ -127,6 +127,9 @@ def _agent(ctx: Context, name: str, node: Node, shared: Shared) -> AgentConfig:
     if values.get("force_handoff") is not None:
         named = [(join(key, "force_handoff"), written["force_handoff"], values["force_handoff"])]
         values["force_handoff"] = next(iter(check_agents(ctx, named, shared.names)), None)
+    if not values["sub_agents"] and any(toolset.type == "background_agents" for toolset in values["toolsets"]):
+        place = written.get("toolsets") or written["use_toolsets"]
+        ctx.warn(place, join(key, "sub_agents"), "is empty, so background_agents has nobody to start")
     values["fallback"] = _fallback(ctx, values.pop("fallback", None), join(key, "fallback"), shared.catalog)
     values["structured_output"] = read_structured_output(
         ctx, values.pop("structured_output", None), join(key, "structured_output")

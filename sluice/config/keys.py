@@ -55,6 +55,7 @@ TOOLSET_OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "lifecycle": Lifecycle,
     },
     "background_jobs": {"env": dict[str, str]},
+    "background_agents": {},
     "git": {},
     "environment": {},
     "user_prompt": {},
@@ -156,7 +157,6 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
     "toolsets.background_jobs": {"recall": "a job's output sent to the model when it ends"},
     "toolset types": {
         "a2a": "agents over A2A",
-        "background_agents": "agents that outlive the turn",
         "lsp": "language servers",
         "mcp_catalog": "MCP servers from a catalog",
         "model_picker": "changing the model",

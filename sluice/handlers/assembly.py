@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -289,29 +289,24 @@ class Assembly:
             terminal=client.terminal,
             elicitation=client.elicitation,
             addresses=self.addresses,
+            background_agents=client.background_agents,
         )
         further = user_hooks(self.environment, self._warn) + self.options.hooks
-        agents = {}
+        agents, about = {}, {one.name: one.description for one in file.agents.values()}
         for name, config in file.agents.items():
+            sub_agents, handoffs = (
+                {one: about[one] for one in names if one != name} for names in (config.sub_agents, config.handoffs)
+            )
+            own = replace(setup, sub_agents=sub_agents)
             try:
                 toolsets = [
-                    configured_server(toolset, setup, client)
-                    if toolset.type == "mcp"
-                    else build(toolset, setup=setup)
+                    configured_server(toolset, own, client) if toolset.type == "mcp" else build(toolset, setup=own)
                     for toolset in config.toolsets
                 ]
             except ToolFailure as error:
                 raise BackendError("A toolset is not usable", {"agent": name, "error": str(error)}) from error
-            if config.sub_agents or config.handoffs:
-                about = {one.name: one.description for one in file.agents.values()}
-                toolsets.append(
-                    ColleaguesToolset(
-                        *(
-                            {one: about[one] for one in names if one != name}
-                            for names in (config.sub_agents, config.handoffs)
-                        )
-                    )
-                )
+            if sub_agents or handoffs:
+                toolsets.append(ColleaguesToolset(sub_agents, handoffs))
             offered, deferred = discoverable(toolsets, config.readonly)
             agents[name] = self._agent(file, config, offered, overrides.get(name, ""))
             agents[name].hooks = hooks_of(config, further)

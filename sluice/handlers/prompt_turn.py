@@ -160,6 +160,7 @@ def _way(live: Incarnation, owner: str = "") -> Ports:
         connection.record,
         tracer=connection.tracing,
         switch=partial(command_turn.switch_agent, live),
+        background=live.background_agents,
     )
 
 

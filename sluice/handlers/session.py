@@ -20,6 +20,7 @@ from sluice.agent.conversation import Conversation
 from sluice.agent.team import Agent, Team
 from sluice.agent.turn_hooks import end_session
 from sluice.handlers.answers import refused, wire_error
+from sluice.handlers.background_agents import BackgroundAgents, BackgroundWork
 from sluice.handlers.elicitation import ClientElicitation
 from sluice.handlers.entry import Entry
 from sluice.handlers.holder import Holder
@@ -99,7 +100,8 @@ class Incarnation:
         self.servers: list[McpToolset] = []
         self.supervised: list[SupervisedToolset] = []
         self.generation = 0
-        self.background: list[machines.CompiledBackground] = []
+        self.background: list[BackgroundWork] = []
+        self.background_agents = BackgroundAgents(self)
         self.terminals = ClientTerminals(self)
         self.elicitation = ClientElicitation(self)
         self.assembled: Built | None = None

@@ -235,6 +235,7 @@ def client_side(live: Incarnation) -> ClientSide:
         can_write=offered.fs_write,
         terminal=live.terminals if offered.terminal else None,
         owner=Owner(live.tasks, live.id, live.supervised, live.offer_tools, connection.record),
+        background_agents=True,
         elicitation=live.elicitation if offered.elicitation_form or offered.elicitation_url else None,
     )
 

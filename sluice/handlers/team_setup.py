@@ -40,7 +40,8 @@ class ClientSide:
 
     With `files` the four text tools of the file toolset work on the client's files, as far as `can_read` and
     `can_write` say, or are not offered; they never fall back to the host's (client-fs.gate.table). Without `files`,
-    as in a session that has no client, they work on the host. Without an `owner` nothing can run in the background.
+    as in a session that has no client, they work on the host. Without an `owner` nothing can run in the background;
+    `background_agents` says whether agents can.
     """
 
     files: Files | None = None
@@ -49,6 +50,7 @@ class ClientSide:
     terminal: Terminal | None = None
     elicitation: Elicitation | None = None
     owner: Owner | None = None
+    background_agents: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any
 from sluice.agent.ports import Colleagues, Tool, ToolContext, ToolFailure, ToolResult, ToolSpec
 from sluice.tools.setup import text
 
-__all__ = ["ColleaguesToolset"]
+__all__ = ["ColleaguesToolset", "colleagues", "described"]
 
 Described = Mapping[str, str]
 """Agent -> what it says it is for."""
@@ -42,12 +42,12 @@ class ColleaguesToolset:
         if self._sub_agents:
             parts.append(
                 "You lead other agents. Use transfer_task to give one of them a task it is better at; it sees only"
-                f" the task, so say everything it needs. Its answer comes back to you.\n{_list(self._sub_agents)}"
+                f" the task, so say everything it needs. Its answer comes back to you.\n{described(self._sub_agents)}"
             )
         if self._handoffs:
             parts.append(
                 "Use handoff to let another agent go on with this conversation in your place; it sees all of it.\n"
-                f"{_list(self._handoffs)}"
+                f"{described(self._handoffs)}"
             )
         return "\n\n".join(parts)
 
@@ -62,13 +62,15 @@ class ColleaguesToolset:
         """Nothing to end."""
 
 
-def _list(agents: Described) -> str:
+def described(agents: Described) -> str:
+    """The agents as a list for a model, a line each."""
     return "\n".join(
         f"- {name}: {' '.join(about.split())}" if about else f"- {name}" for name, about in agents.items()
     )
 
 
-def _colleagues(context: ToolContext) -> Colleagues:
+def colleagues(context: ToolContext) -> Colleagues:
+    """The other agents of a call; raises ToolFailure outside a run."""
     if context.colleagues is None:
         raise ToolFailure("there are no other agents here")
     return context.colleagues
@@ -77,11 +79,11 @@ def _colleagues(context: ToolContext) -> Colleagues:
 async def _transfer(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
     task, expected = text(arguments, "task"), arguments.get("expected_output") or ""
     asked = f"{task}\n\nExpected output: {expected}" if expected else task
-    return await _colleagues(context).transfer(text(arguments, "agent"), asked)
+    return await colleagues(context).transfer(text(arguments, "agent"), asked)
 
 
 async def _hand_over(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
-    return _colleagues(context).hand_over(text(arguments, "agent"))
+    return colleagues(context).hand_over(text(arguments, "agent"))
 
 
 def _transfer_spec(agents: list[str]) -> ToolSpec:

@@ -19,6 +19,7 @@ TYPES = (
     "think",
     "todo",
     "background_jobs",
+    "background_agents",
     "environment",
     "git",
     "user_prompt",

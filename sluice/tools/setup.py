@@ -71,6 +71,8 @@ class ToolsetSetup:
         terminal: commands run at the client; None means on the host.
         elicitation: questions to a person; None means that nobody can be asked.
         addresses: what may be reached where the model names the address.
+        sub_agents: the agents that may be given a task, with what each says it is for.
+        background_agents: whether agents can work in the background in this session.
         shared: values shared by the toolsets of one team in one session (`shared: true`), keyed by toolset type.
     """
 
@@ -84,6 +86,8 @@ class ToolsetSetup:
     terminal: Terminal | None = None
     elicitation: Elicitation | None = None
     addresses: AddressPolicy = field(default_factory=AddressPolicy)
+    sub_agents: Mapping[str, str] = field(default_factory=dict)
+    background_agents: bool = False
     shared: dict[str, Any] = field(default_factory=dict)
 
 

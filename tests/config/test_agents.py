@@ -215,3 +215,10 @@ def test_instruction_and_instruction_file_exclude_each_other() -> None:
     found = error(MINIMAL + "    instruction: x\n    instruction_file: y.md\n")
     assert (found.line, found.key) == (5, "agents.root.instruction_file")
     assert found.message == "instruction is set too; only one of them may be"
+
+
+def test_background_agents_without_anybody_to_start_is_warned_about_with_its_line() -> None:
+    file = read(f"{MINIMAL}    toolsets:\n      - type: background_agents\n")
+    assert [(warning.line, warning.key) for warning in file.warnings] == [(4, "agents.root.sub_agents")]
+    file = read(f"{MINIMAL}    sub_agents: [a]\n    toolsets: [{{type: background_agents}}]\n  a: {{model: auto}}\n")
+    assert file.warnings == ()

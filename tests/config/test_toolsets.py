@@ -92,7 +92,10 @@ def test_a_type_that_is_not_built_is_left_out_with_one_warning(type_: str) -> No
 @pytest.mark.parametrize("key", sorted(KNOWN_NOT_BUILT["toolsets.*"]))
 def test_a_common_key_that_is_not_built_gives_one_warning(type_: str, key: str) -> None:
     needed = NEEDED.get(type_, "")
-    found = warnings(with_toolsets(f"{{type: {type_}, {key}: x{needed}}}"))
+    # A toolset of agents is warned about for another reason where its agent has none.
+    found = [
+        each for each in warnings(with_toolsets(f"{{type: {type_}, {key}: x{needed}}}")) if "toolsets" in each[1]
+    ]
     assert [(line, name) for line, name, _ in found] == [(5, f"agents.root.toolsets[0].{key}")]
 
 

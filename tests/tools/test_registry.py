@@ -11,7 +11,7 @@ from sluice.agent.ports import Tool, ToolContext, ToolResult, ToolSpec
 from sluice.config.schema import ApiConfig
 from sluice.tools import UnknownToolset, build, collect, filtered
 from sluice.tools.registry import TYPES
-from tests.tools.support import Config, context, make, setup
+from tests.tools.support import Config, context, setup
 
 
 class Fixed:
@@ -50,8 +50,9 @@ NEEDED: dict[str, dict[str, Any]] = {
 
 
 def test_every_type_can_be_built(tmp_path: Path) -> None:
+    session = setup(tmp_path, sub_agents={"helper": "helps"}, background_agents=True)
     for kind in TYPES:
-        toolset = make(kind, tmp_path, **NEEDED.get(kind, {}))
+        toolset = build(Config(kind, options=NEEDED.get(kind, {})), setup=session)
         assert toolset.tools() or kind == "openapi"  # whose tools come with its start
         assert toolset.instruction
 

@@ -12,7 +12,6 @@ from tests.support.wire import TAKEN
 HANDLERS = Path(__file__).parent.parent / "handlers"
 
 RACE = "a race inside one step of the loop; the search and the random histories of real machines take it"
-AGENTS = "background agents are not built"
 
 NOT_TAKEN: dict[tuple[str, str, str, str], str] = {
     ("session", "constructed", "deleting", "deleting"): RACE,
@@ -23,9 +22,6 @@ NOT_TAKEN: dict[tuple[str, str, str, str], str] = {
         "blocked",
     ): "needs a server that cannot be killed, as root cannot make one",
     ("terminal", "exit", "releasing", "releasing"): RACE,
-    ("background", "cancel", "running", "cancelling"): AGENTS,
-    ("background", "finished", "running", "ended"): AGENTS,
-    ("background", "finished", "cancelling", "ended"): AGENTS,
     ("mcp", "listed", "retiring", "retiring"): RACE,
     ("mcp", "lost", "retiring", "retiring"): RACE,
     ("mcp", "lost", "ready", "disconnected"): "taken by the server's own tests in tests/mcp, without a session",

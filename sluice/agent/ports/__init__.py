@@ -29,6 +29,7 @@ from sluice.agent.ports.model import (
     ToolSpec,
 )
 from sluice.agent.ports.tools import (
+    Background,
     Colleagues,
     Tool,
     ToolContext,
@@ -42,6 +43,7 @@ __all__ = [
     "AnswerCache",
     "ApprovalAnswer",
     "ApprovalRequest",
+    "Background",
     "Colleagues",
     "Delta",
     "Elicitation",

@@ -14,6 +14,7 @@ from sluice.agent.events import Diff, PlanEntry
 from sluice.agent.ports.model import ToolSpec
 
 __all__ = [
+    "Background",
     "Colleagues",
     "Tool",
     "ToolContext",
@@ -42,6 +43,28 @@ class ToolResult:
     diff: Diff | None = None
 
 
+class Background(Protocol):
+    """The agents of a session that work in the background. Every method raises ToolFailure for an unknown task."""
+
+    def overview(self) -> ToolResult:
+        """All of them, in the order in which they were started, and how each is."""
+        ...
+
+    def view(self, task_id: str) -> ToolResult:
+        """How one is, and what it has said last."""
+        ...
+
+    async def stop(self, task_id: str) -> ToolResult:
+        """Stop one, and say how it is once it has ended or after some seconds."""
+        ...
+
+    async def wait(self, task_ids: Sequence[str], seconds: float) -> ToolResult:
+        """Wait until all of them have ended, however each does, or the time is up; then say how each is, in the order
+        that was given.
+        """
+        ...
+
+
 class Colleagues(Protocol):
     """The other agents of the team, as a call sees them."""
 
@@ -50,6 +73,19 @@ class Colleagues(Protocol):
 
         Raises:
             ToolFailure: it may not be asked from here, or it failed.
+        """
+        ...
+
+    @property
+    def background(self) -> Background:
+        """The agents in the background; raises ToolFailure where none can be."""
+        ...
+
+    async def run_background(self, agent: str, task: str) -> ToolResult:
+        """Let another agent do a task in a session of its own, while this conversation goes on.
+
+        Raises:
+            ToolFailure: it may not be asked from here, or too many work already.
         """
         ...
 
