@@ -39,7 +39,4 @@ AREA = area(
         "session.load.commands-before-result": "Commands, usage and options go out before the answer, and nothing after it.",
         "session.load.fresh": "A session that never had a turn can be loaded and resumed.",
     },
-    deferred={
-        "session.load.background-not-frozen": "teams: there are no background agents yet",
-    },
 )

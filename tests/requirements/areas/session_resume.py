@@ -15,7 +15,4 @@ AREA = area(
         "session.resume.background-allowed": "Background work alone does not make it busy, and the docs say what keeps its roots.",
         "session.resume.blocked-while-closing": "It is refused while the session closes, and for good after a failed close.",
     },
-    deferred={
-        "session.resume.background-allowed": "teams: there are no background agents yet",
-    },
 )

@@ -18,9 +18,4 @@ AREA = area(
         "teams.background.non-interactive": "They cannot ask.",
         "teams.background.results": "Their results can be had.",
     },
-    deferred={
-        "teams.background.own-scope": "teams: no test carries it yet",
-        "teams.background.non-interactive": "teams: no test carries it yet",
-        "teams.background.results": "teams: no test carries it yet",
-    },
 )

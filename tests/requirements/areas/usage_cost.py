@@ -21,7 +21,4 @@ AREA = area(
         "usage-cost.limit.after-model-change": "A new model makes it unknown.",
         "usage-cost.shape.update": "Numbers are whole and never null, and cost is shown when positive.",
     },
-    deferred={
-        "usage-cost.background.no-unsolicited": "background agents: there are none yet",
-    },
 )
