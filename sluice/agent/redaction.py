@@ -51,16 +51,17 @@ def masked_value(value: Any) -> Any:
 
 
 def masked_message(message: Message) -> Message:
-    """A message as it goes to a model: texts, names of attachments, thoughts and arguments of calls masked.
+    """A message as it goes to a model: texts (those of documents too), names of attachments, thoughts and arguments
+    of calls masked (attachments.redaction.text-and-labels).
 
     `carried` stays: it is sealed by the provider, and changed it would be refused.
     """
-    return replace(
-        message,
-        parts=tuple(map(_masked_part, message.parts)),
-        thought=mask_known(message.thought),
-        tool_calls=tuple(map(_masked_call, message.tool_calls)),
-    )
+    parts = tuple(map(_masked_part, message.parts))
+    calls = tuple(map(_masked_call, message.tool_calls))
+    thought = mask_known(message.thought)
+    if (parts, calls, thought) == (message.parts, message.tool_calls, message.thought):
+        return message
+    return replace(message, parts=parts, thought=thought, tool_calls=calls)
 
 
 def _masked_part(part: Part) -> Part:

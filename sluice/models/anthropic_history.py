@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any
 
 from sluice.agent.ports import ModelRequest
-from sluice.agent.redaction import mask_known
 from sluice.models.anthropic_thinking import family, thinking
 from sluice.models.carried import Prefix, Replay
 from sluice.models.content import (
@@ -184,6 +183,5 @@ def _media(part: Part, taken: Mapping[str, bool]) -> Block | None:
     if part.type == "image" and part.mime_type in _IMAGES and taken.get("image", True):
         return {"type": "image", "source": source}
     if part.mime_type == "application/pdf" and taken.get("pdf"):
-        name = mask_known(part.name)
-        return {"type": "document", "source": source, **({"title": name} if name else {})}
+        return {"type": "document", "source": source, **({"title": part.name} if part.name else {})}
     return None

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sluice.agent.ports import ToolSpec
-from sluice.agent.redaction import mask_known
 from sluice.models.catalogue import facts
 from sluice.models.names import WireNames
 from sluice.models.settings import ResolvedModel
@@ -65,11 +64,11 @@ def as_text(parts: Iterable[Part]) -> str:
 
 
 def _described(part: Part) -> str:
-    """What stands for a document, secrets masked in its text and its name (attachments.redaction.text-and-labels)."""
-    label = " ".join(piece for piece in (part.type, mask_known(part.name), part.mime_type) if piece)
+    """What stands for a document."""
+    label = " ".join(piece for piece in (part.type, part.name, part.mime_type) if piece)
     if part.data:
         return f"[{label}, {part.size} bytes: left out, this model cannot take it]"
-    return f"[{label}]\n{mask_known(part.text)}" if part.text else ""
+    return f"[{label}]\n{part.text}" if part.text else ""
 
 
 def arguments_of(text: str) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 from sluice.agent.ports import ModelRequest, ToolSpec
-from sluice.agent.redaction import mask_known
 from sluice.models.content import (
     arguments_of,
     as_text,
@@ -159,7 +158,7 @@ def _media(part: Part, taken: Mapping[str, bool]) -> dict[str, Any] | None:
     if part.type == "audio" and taken.get("audio") and sound:
         return {"type": "input_audio", "input_audio": {"data": part.data, "format": sound}}
     if part.mime_type == "application/pdf" and taken.get("pdf"):
-        return {"type": "file", "file": {"filename": mask_known(part.name) or "document.pdf", "file_data": url}}
+        return {"type": "file", "file": {"filename": part.name or "document.pdf", "file_data": url}}
     return None
 
 

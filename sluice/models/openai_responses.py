@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any
 
 from sluice.agent.ports import ModelRequest
-from sluice.agent.redaction import mask_known
 from sluice.models.apis import Api, Asked, below
 from sluice.models.carried import Prefix, Replay
 from sluice.models.content import (
@@ -145,7 +144,7 @@ def _media(part: Part, taken: Mapping[str, bool]) -> Block | None:
     if part.type == "image" and taken.get("image", True):
         return {"type": "input_image", "image_url": url, "detail": "auto"}
     if part.mime_type == "application/pdf" and taken.get("pdf"):
-        return {"type": "input_file", "filename": mask_known(part.name) or "document.pdf", "file_data": url}
+        return {"type": "input_file", "filename": part.name or "document.pdf", "file_data": url}
     return None
 
 

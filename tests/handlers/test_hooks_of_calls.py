@@ -9,11 +9,12 @@ from typing import Any
 import anyio
 import pytest
 
+from tests.handlers.test_mcp_server import over_stdio
 from tests.handlers.test_permissions import END, asked, set_mode, start, statuses
 from tests.handlers.test_process import gone
 from tests.support.hooks import Script, answering, group, script
-from tests.support.model_server import call, calls, text
-from tests.support.setup import Stage, on_stage
+from tests.support.model_server import ModelServer, call, calls, text
+from tests.support.setup import Stage, agent_on, on_stage
 from tests.support.wire import BOUND
 
 pytestmark = pytest.mark.anyio
@@ -280,3 +281,15 @@ async def test_stderr_goes_to_the_log_and_a_hook_gets_its_own_environment_and_di
         assert results(stage) == [f"A hook denied this call: me in {stage.cwd}/below"]
         assert "hunter2" not in str(stage.client.log) and "hunter2" not in str(stage.model.requests)
         assert "hook loud says: 'hunter2 me'" in caplog.text
+
+
+@pytest.mark.requirement("permission.non-interactive.denies")
+async def test_where_nobody_can_be_asked_a_guard_that_asks_denies(tmp_path: Path) -> None:
+    guard = answering(tmp_path, "guard", permission_decision="ask")
+    agent = {**hooked(tool_guard=group(guard)), "safety": "autonomous"}
+    async with ModelServer([TOUCH, text("end")]) as model:
+        async with over_stdio(agent_on(tmp_path, model.base_url, agent=agent)) as client:
+            assert "end" in str((await client.call_tool("root", {"message": "go"})).content)
+        (result,) = [m["content"] for m in model.requests[1].messages if m["role"] == "tool"]
+    assert "there is nobody to ask" in result and len(guard.told) == 1
+    assert not (tmp_path / "ran").exists()

@@ -13,6 +13,7 @@ from sluice.handlers import session as session_module
 from tests.handlers.test_hooks_of_results import database
 from tests.handlers.test_permissions import END, start
 from tests.handlers.test_process import gone
+from tests.handlers.test_teams import leading, results, transfer
 from tests.support.hooks import Script, answering, group, script
 from tests.support.model_server import Usage, call, calls, failure, text
 from tests.support.setup import Stage, on_stage
@@ -198,3 +199,17 @@ async def test_a_veto_leaves_an_automatic_compaction_undone_and_an_overflow_a_fa
         error = (await stage.client.prompt(stage.session, "three"))["error"]
         assert error["data"]["runtimeCode"] == "context_exceeded"
         assert [one["source"] for one in veto.told][-1] == "overflow"
+
+
+async def test_a_task_has_the_hooks_of_the_agent_that_does_it_and_a_stopped_one_is_a_failed_call(
+    tmp_path: Path,
+) -> None:
+    own, began = script(tmp_path, "own", "echo too hot; exit 2"), script(tmp_path, "began")
+    taken = {event: [began.entry] for event in ("session_start", "user_prompt_submit", "turn_start")}
+    file = leading("maker", maker={"hooks": {"after_llm_call": [own.entry], **taken}})
+    async with on_stage(tmp_path, transfer("maker"), text("tea"), text("end"), file=file) as stage:
+        assert (await stage.client.prompt(stage.session, "go"))["result"] == END
+        assert results(stage, 2) == ["The task failed: A hook stopped the turn: too hot"]
+        assert [(told["agent_name"], told["stop_response"]) for told in own.told] == [("maker", "tea")]
+        assert [told["hook_event_name"] for told in began.told] == ["turn_start"]
+        assert own.told[0]["session_id"] != stage.session
