@@ -117,8 +117,16 @@ class Delegation:
         Raises:
             ToolFailure: it is at work above this run, the tasks stand too deep, or it failed.
         """
-        run, nest = self._run, self._run.ports.nest
         self._check(agent)
+        return await self._given(agent, task)
+
+    async def fork(self, task: str) -> ToolResult:
+        """Let the agent of this run do a task in a session of its own; see `ports.Colleagues`."""
+        self._check_depth()
+        return await self._given(self._run.conversation.team.current, task)
+
+    async def _given(self, agent: str, task: str) -> ToolResult:
+        run, nest = self._run, self._run.ports.nest
         if nest is None:
             raise ToolFailure("No task can be given to another agent here.")
         nested = await nested_in(run, nest, agent)
@@ -152,10 +160,12 @@ class Delegation:
 
     def _check(self, agent: str) -> None:
         """Raises ToolFailure for an agent at work above this run, and for a task that would stand too deep."""
-        chain = [one.conversation.team.current for one in _upwards(self._run)]
-        if agent in chain:
+        if agent in [one.conversation.team.current for one in _upwards(self._run)]:
             raise ToolFailure(f"{agent} is at work above this task: tasks are not given in circles.")
-        if len(chain) > MAX_DEPTH:
+        self._check_depth()
+
+    def _check_depth(self) -> None:
+        if len(list(_upwards(self._run))) > MAX_DEPTH:
             raise ToolFailure(f"Tasks stand at most {MAX_DEPTH} deep below each other.")
 
 

@@ -124,6 +124,8 @@ def _agent(ctx: Context, name: str, node: Node, shared: Shared) -> AgentConfig:
         places = items(ctx, written[field], join(key, field)) if field in written else []
         named = [(*place, name) for place, name in zip(places, values.get(field, ()), strict=True)]
         values[field] = check_agents(ctx, named, shared.names)
+    if isinstance(values.get("skills"), tuple):
+        values["skills"] = _local_skills(ctx, written["skills"], join(key, "skills"), values["skills"])
     if values.get("force_handoff") is not None:
         named = [(join(key, "force_handoff"), written["force_handoff"], values["force_handoff"])]
         values["force_handoff"] = next(iter(check_agents(ctx, named, shared.names)), None)
@@ -137,6 +139,17 @@ def _agent(ctx: Context, name: str, node: Node, shared: Shared) -> AgentConfig:
     values["hooks"] = read_hooks(ctx, values.pop("hooks", None), join(key, "hooks"))
     values["num_history_items"] = values.get("num_history_items") or None
     return AgentConfig(name=name, line=node.line, **values)
+
+
+def _local_skills(ctx: Context, node: Node, key: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of skills; a place to take some from (with `/` or `:`) is warned about and left out."""
+    local = []
+    for (path, place), name in zip(items(ctx, node, key), names, strict=True):
+        if "/" in name or ":" in name:
+            ctx.warn(place, path, "skills from elsewhere are known but not built yet; they are left out")
+        else:
+            local.append(name)
+    return tuple(local)
 
 
 def _used_toolsets(

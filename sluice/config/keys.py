@@ -98,7 +98,6 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
         "subagents": "delegation that does not wait",
         "code_mode_tools": "one code tool instead of many tools",
         "add_description_parameter": "a description argument in each tool",
-        "skills": "skills",
         "use_skills": "groups of skills",
         "harness": "an external agent in place of a model",
     },
@@ -176,6 +175,7 @@ KNOWN_NOT_BUILT: Mapping[str, Mapping[str, str]] = {
     },
     "values": {
         "catalog server": "a server of Docker's MCP catalog",
+        "skills from elsewhere": "skills from a repository or an address",
         "external agent": "an agent from a registry in sub_agents or handoffs",
         "template": "`${…}` that is not `${env.X}`",
     },

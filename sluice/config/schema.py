@@ -332,10 +332,11 @@ class AgentConfig(Frozen, frozen=True):
 
     `model` is a reference: a name from `models`, `provider/model`, `auto`, or several of these with commas.
     `instruction` already holds the text of the instruction files. `welcome_message` is for people and never sent to a
-    model. `force_handoff` is the agent that goes on behind each answer, None = nobody. `safety` is the author's
-    default mode, None = not chosen. `max_iterations` 0 = unlimited. `num_history_items` None = all. `commands` holds
-    the groups of `use_commands` already. `compaction_threshold` is a share of the window, None = the usual one; a
-    model's own wins. `compaction_model` None = the agent's model. `line` is where the agent stands in the file.
+    model. `force_handoff` is the agent that goes on behind each answer, None = nobody. `skills` True = all that are
+    found. `safety` is the author's default mode, None = not chosen. `max_iterations` 0 = unlimited.
+    `num_history_items` None = all. `commands` holds the groups of `use_commands` already. `compaction_threshold` is a
+    share of the window, None = the usual one; a model's own wins. `compaction_model` None = the agent's model. `line`
+    is where the agent stands in the file.
     """
 
     name: str
@@ -347,6 +348,7 @@ class AgentConfig(Frozen, frozen=True):
     sub_agents: tuple[Text, ...] = ()
     handoffs: tuple[Text, ...] = ()
     force_handoff: Text | None = None
+    skills: bool | tuple[Text, ...] = False
     readonly: bool = False
     safety: SafetyMode | None = None
     add_date: bool = False

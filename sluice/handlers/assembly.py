@@ -275,6 +275,7 @@ class Assembly:
         from sluice.tools import ToolsetSetup, build
         from sluice.tools.colleagues import ColleaguesToolset
         from sluice.tools.deferred import discoverable
+        from sluice.tools.skills import SkillsToolset
 
         if missing := self._missing(file):
             raise MissingCredentials(missing)
@@ -307,6 +308,9 @@ class Assembly:
                 raise BackendError("A toolset is not usable", {"agent": name, "error": str(error)}) from error
             if sub_agents or handoffs:
                 toolsets.append(ColleaguesToolset(sub_agents, handoffs))
+            if config.skills:
+                names = config.skills if isinstance(config.skills, tuple) else None
+                toolsets.append(SkillsToolset(Path(cwd), Path("~").expanduser(), names))
             offered, deferred = discoverable(toolsets, config.readonly)
             agents[name] = self._agent(file, config, offered, overrides.get(name, ""))
             agents[name].hooks = hooks_of(config, further)

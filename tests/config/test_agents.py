@@ -64,6 +64,16 @@ def test_an_agent_from_a_registry_is_left_out_with_a_warning(reference: str) -> 
     assert "agents.root.sub_agents[0]" in [warning.key for warning in file.warnings]
 
 
+def test_skills_are_all_some_or_none_and_those_from_elsewhere_are_left_out() -> None:
+    assert read(f"{MINIMAL}    skills: true\n").default_agent.skills is True
+    assert read(MINIMAL).default_agent.skills is False
+    file = read(f"{MINIMAL}    skills: [review, acme/skills, 'https://example.org/x', notes]\n")
+    assert file.default_agent.skills == ("review", "notes")
+    assert [warning.key for warning in file.warnings] == ["agents.root.skills[1]", "agents.root.skills[2]"]
+    found = error(f"{MINIMAL}    skills: 3\n")
+    assert (found.line, found.key) == (4, "agents.root.skills")
+
+
 def test_num_history_items_zero_means_all() -> None:
     assert read(f"{MINIMAL}    num_history_items: 0\n").default_agent.num_history_items is None
     assert read(f"{MINIMAL}    num_history_items: 4\n").default_agent.num_history_items == 4

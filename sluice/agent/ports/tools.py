@@ -89,6 +89,14 @@ class Colleagues(Protocol):
         """
         ...
 
+    async def fork(self, task: str) -> ToolResult:
+        """Let the agent itself do a task in a session of its own and wait for its last answer.
+
+        Raises:
+            ToolFailure: the tasks stand too deep, or it failed.
+        """
+        ...
+
     def hand_over(self, agent: str) -> ToolResult:
         """Let another agent go on with this conversation once the calls of this answer have ended.
 

@@ -34,7 +34,4 @@ AREA = area(
         "tools.environment.info": "The environment can be asked for.",
         "tools.unknown.name": "An unknown tool is an error with help.",
     },
-    deferred={
-        "tools.skills.discovery": "teams: skills are not built; running one needs sub-agents",
-    },
 )
