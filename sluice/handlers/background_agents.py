@@ -1,8 +1,8 @@
 """Background agents: tasks that other agents work on while the conversation goes on, owned by the session.
 
 Each has a machine, a scope of its own and a run in the session's task group: cancelling a turn does not reach it,
-closing the session cancels it and waits for it. Nobody can be asked on its behalf and nothing it does is told to the
-client; its use is in the books with the next thing that is told. Requirements `teams.background.*`,
+closing the session cancels it and waits for it. Nobody is asked for leave on its behalf and nothing it does is told
+to the client; its use is in the books with the next thing that is told. Requirements `teams.background.*` and
 usage-cost.background.no-unsolicited.
 """
 

@@ -42,8 +42,8 @@ class BackgroundAgentsToolset:
             return ""
         return (
             "Use run_background_agent for a task that another agent can work on while you go on. It sees only the"
-            " task, and nobody can be asked on its behalf: what would need leave is denied. Nothing tells you when it"
-            " has ended; use wait_background_agents when you need the answers, and stop what is no longer needed.\n"
+            " task, and what would need a person's leave is denied. Nothing tells you when it has ended; use"
+            " wait_background_agents when you need the answers, and stop what is no longer needed.\n"
             f"{described(self._sub_agents)}"
         )
 

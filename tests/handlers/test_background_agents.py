@@ -142,6 +142,29 @@ async def test_what_would_ask_is_denied_in_the_background(tmp_path: Path, nested
         assert not stage.client.requests("session/request_permission") and not list(stage.cwd.iterdir())
 
 
+@pytest.mark.requirement("elicitation.request.session-scope", "teams.background.own-scope")
+@pytest.mark.parametrize("answered", [True, False], ids=["answered", "stopped"])
+async def test_a_question_of_a_tool_reaches_the_person_under_the_sessions_id_and_ends_with_its_agent(
+    tmp_path: Path, answered: bool
+) -> None:
+    """Such a question is no leave to be given; a person who does not want it declines it."""
+    scout = {"toolsets": [{"type": "user_prompt"}]}
+    asks = calls(call("user_prompt", message="Which door?"))
+    model = played(root=[started("scout"), text("ok")], scout=[asks, text("Thanks.")])
+    async with on_stage(tmp_path, *[model] * 4, file=file(scout=scout), elicitation={"form": {}}) as stage:
+        assert await prompted(stage) == END
+        asked = await stage.client.asked("elicitation/create")
+        assert asked["params"]["sessionId"] == stage.session and asked["params"]["message"] == "Which door?"
+        if answered:
+            await stage.client.respond(asked, {"action": "accept", "content": {}})
+            await ended(stage)
+            assert json.loads(results(stage, "scout")[0])["action"] == "accept"
+        else:
+            await stage.client.result("session/close", sessionId=stage.session)
+            assert steps(stage, "elicitation") == ["withdraw"]
+            assert steps(stage, "background") == ["cancel", "finished"]
+
+
 @pytest.mark.requirement("teams.background.own-scope", "cancel.scope.background-keeps-own")
 async def test_stopping_the_turn_does_not_reach_it_and_closing_the_session_ends_it(tmp_path: Path) -> None:
     slow = calls(call("shell", cmd="touch begun; sleep 600"))
