@@ -19,10 +19,12 @@ __all__ = ["MASK", "mask_known", "masked_message", "masked_value"]
 
 MASK = "[redacted]"
 
+# A web token begins where a run of its characters does. Were every `eyJ` inside a run a beginning, a text that is
+# made of them would be read to its end from each, and a file of a megabyte would stop the program.
 _KNOWN = re.compile(
     r"\b(?:sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{40,}|xox[abeprs]-[A-Za-z0-9-]{10,}"
     r"|(?:AKIA|ASIA)[A-Z0-9]{16}|AIza[A-Za-z0-9_-]{30,}|glpat-[A-Za-z0-9_-]{18,}|hf_[A-Za-z0-9]{30,}"
-    r"|eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,})"
+    r"|(?<!-)eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,})"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
     re.DOTALL,
 )
