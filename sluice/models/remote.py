@@ -68,6 +68,7 @@ class Remote:
         self._target = target(api, resolved)
         self._endpoint = self._target.endpoint
         self._client: httpx.AsyncClient | None = None
+        self._opening = anyio.Lock()
         self._distrusted: frozenset[str] = frozenset()
 
     @property
@@ -119,11 +120,14 @@ class Remote:
         return replace(response, usage=priced(response.usage, prices(self._resolved)))
 
     async def _open(self) -> httpx.AsyncClient:
-        if self._client is None:
-            # httpx takes about 80 ms to load and the certificates 20 ms: not on the event loop, and not before the
-            # first call.
-            self._client = await anyio.to_thread.run_sync(new_client, self._target.url, self._idle_timeout)
-        return self._client
+        # Tasks that are worked on side by side begin with calls at the same time: one client serves them all, since
+        # a second one would take the place of the first, which nobody closes then.
+        async with self._opening:
+            if self._client is None:
+                # httpx takes about 80 ms to load and the certificates 20 ms: not on the event loop, and not before
+                # the first call.
+                self._client = await anyio.to_thread.run_sync(new_client, self._target.url, self._idle_timeout)
+            return self._client
 
     async def _exchange(self, client: httpx.AsyncClient, body: bytes, answer: Answer, on_delta: OnDelta) -> None:
         import httpx
