@@ -290,4 +290,4 @@ async def go_on(run: Run) -> None:
         asked = f"{talk.team.current} has answered; now it is your turn."
         await talk.add(Item(kind="message", message=replace(text_message("user", asked), implicit=True)))
     await run.ports.switch(talk, heir)
-    talk.team.agent.begin_turn()
+    run.model = talk.team.agent.begin_turn()

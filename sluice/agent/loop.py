@@ -24,6 +24,7 @@ from sluice.agent.history import text_message
 from sluice.agent.outcome import CANCELLED, Failure, Outcome, TurnFailure
 from sluice.agent.ports import (
     AnswerCache,
+    Model,
     ModelRequest,
     ModelResponse,
     PermissionPort,
@@ -75,6 +76,8 @@ class Run:
     """One prompt, or one delegated task, on its way through model and tools.
 
     Attributes:
+        model: what answers the agent that has the conversation: of an alloy, the member that was picked for this run,
+            whatever is picked for others meanwhile. None before the run has begun.
         above: the run that delegated this one, None for a prompt.
         children: the delegated runs that this one waits for.
         heir: the agent that goes on with the conversation after this batch, "" for the one that has it.
@@ -93,6 +96,7 @@ class Run:
     cache: AnswerCache | None = None
     question: str | None = None
     spending: Spending = field(default_factory=Spending)
+    model: Model | None = None
     above: Run | None = None
     children: list[Run] = field(default_factory=list)
     heir: str = ""
@@ -121,7 +125,7 @@ class Run:
                 await turn_hooks.begin_session(self)
             await turn_hooks.submit(self, message)
         await self.conversation.add(Item(kind="message", message=message))
-        self.conversation.team.agent.begin_turn()
+        self.model = self.conversation.team.agent.begin_turn()
         await turn_hooks.begin(self)
         return await self._from_cache(message) or await self._agents()
 
@@ -236,7 +240,7 @@ class Run:
         if made.outcome == "failed":
             await self.ports.sink(Warned(f"The conversation could not be compacted: {made.text}"))
         if made.outcome == "applied":
-            limit = talk.team.agent.model.context_size
+            limit = (self.model or talk.team.agent.model).context_size
             await self.ports.sink(UsageChanged(talk.books.context_tokens, limit, talk.books.cost))
         return made.outcome == "applied"
 
@@ -246,7 +250,7 @@ class Run:
         tools = [tool.spec for tool in agent.tools.values()]
         form = response_form(agent.config.structured_output)
         request = ModelRequest(await prompt.messages(talk, self.context), tools, form, spent=talk.spent)
-        self.attempts = Attempts(agent.model, self.ports.sink, agent.fallback)
+        self.attempts = Attempts(self.model or agent.model, self.ports.sink, agent.fallback)
         with self.ports.span(f"chat {agent.model.ref}"):
             response = await self.attempts.complete(request)
         # No await until the calls stand: from here on the whole reply is stored, not its parts.

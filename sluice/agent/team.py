@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sluice.agent.hooks import Hooks
-from sluice.agent.lineup import Alloy, Fallback
+from sluice.agent.lineup import Alloy, Fallback, in_turn
 from sluice.agent.outcome import TurnFailure
 from sluice.agent.ports import AnswerCache, Model, Tool, ToolFailure, Toolset
 from sluice.config.schema import AgentConfig
@@ -59,10 +59,11 @@ class Agent:
         """The agent's name in the file."""
         return self.config.name
 
-    def begin_turn(self) -> None:
-        """Pick the member of an alloy that answers in this turn (models.ref.alloy)."""
+    def begin_turn(self) -> Model:
+        """The model that answers in one turn or task: of an alloy, a member that is picked now (models.ref.alloy)."""
         if isinstance(self.model, Alloy):
             self.model.pick()
+        return in_turn(self.model)
 
     def refresh(self, extra: Sequence[Toolset] = ()) -> None:
         """Take the tools of the started toolsets, then those of `extra`; the first of a name wins."""

@@ -9,10 +9,12 @@ from typing import Any
 import anyio
 import pytest
 
+from sluice.models import remote
+from sluice.models.http import new_client
 from sluice.persistence.records import SessionRecord
 from sluice.persistence.store import Store
 from tests.handlers.test_teams import END, SHELL, leading, results, transfer
-from tests.support.model_server import ModelServer, Usage, call, calls, failure, text
+from tests.support.model_server import ModelServer, Recorded, Reply, ToolCalls, Usage, call, calls, failure, text
 from tests.support.setup import agent_on, on_stage
 from tests.support.wire import serving
 
@@ -126,4 +128,60 @@ async def test_tools_a_task_and_a_fallback_model_are_all_seen_and_no_option_spea
             kinds = {update["sessionUpdate"] for update in client.told(session)}
             assert {"tool_call", "tool_call_update", "agent_message_chunk"} <= kinds
             assert "config" not in json.dumps(client.log[before:])
+        assert model.refusals == []
+
+
+async def test_calls_of_one_model_that_begin_at_the_same_time_share_its_client(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Naively each makes one, and only the last is closed."""
+    made = []
+
+    def counted(url: str, idle_timeout: float) -> Any:
+        made.append(url)
+        return new_client(url, idle_timeout)
+
+    monkeypatch.setattr(remote, "new_client", counted)
+    both = calls(*(call("transfer_task", agent="maker", task="t") for _ in range(4)))
+    async with ModelServer([both, *[text("made")] * 4, text("done")]) as model:
+        entry = {"provider": "openai", "base_url": model.base_url}
+        models = {name: {**entry, "model": name} for name in ("m", "far")}
+        file = agent_on(tmp_path, model.base_url, models=models, **leading("maker", maker={"model": "far"}))
+        async with serving(file, tmp_path / "session.db") as server:
+            await server.client.initialize()
+            session = await server.client.new(tmp_path)
+            assert (await server.client.prompt(session, "go"))["result"] == END
+        assert len(made) == 2
+
+
+@pytest.mark.requirement("models.ref.alloy")
+async def test_each_task_stays_with_the_member_of_an_alloy_that_it_began_with(tmp_path: Path) -> None:
+    """Naively the pick belongs to the agent, and a task that begins takes the others of that agent along with it."""
+    tasks, begun = [f"task {number}" for number in range(8)], anyio.Event()
+    asked: dict[str, list[str]] = {task: [] for task in tasks}
+
+    def answer(recorded: Recorded) -> Reply:
+        task = next((task for task in tasks if recorded.messages[1]["content"] == task), None)
+        results = [message for message in recorded.messages if message["role"] == "tool"]
+        if task is None:
+            each = [call("transfer_task", agent="maker", task=task) for task in tasks]
+            return text("done") if results else calls(*each)
+        asked[task].append(recorded.body["model"])
+        if results:
+            return text("made")
+        if all(asked.values()):
+            begun.set()
+        return Reply([ToolCalls((call("think", thought="hm"),))], before=begun)
+
+    async with ModelServer(default=answer) as model:
+        entry = {"provider": "openai", "base_url": model.base_url}
+        models = {name: {**entry, "model": name} for name in ("m", "one", "two")}
+        more: dict[str, Any] = {"maker": {"model": "one,two", "toolsets": THINK}}
+        file = agent_on(tmp_path, model.base_url, models=models, **leading("maker", **more))
+        async with serving(file, tmp_path / "session.db") as server:
+            await server.client.initialize()
+            session = await server.client.new(tmp_path)
+            assert (await server.client.prompt(session, "go"))["result"] == END
+        assert {len(models) for models in asked.values()} == {2}
+        assert [models for models in asked.values() if len(set(models)) != 1] == []
         assert model.refusals == []
