@@ -7,7 +7,7 @@ from typing import Any
 
 from sluice.config.decode import Context, Shape, decode, describe, items, join, shape
 from sluice.config.duration import seconds
-from sluice.config.hook_events import HOOK_EVENTS, TOOL_EVENTS, HookConfig
+from sluice.config.hook_events import FAIL_CLOSED, HOOK_EVENTS, TOOL_EVENTS, HookConfig
 from sluice.config.keys import KNOWN_NOT_BUILT
 from sluice.config.schema import Verbatim
 from sluice.config.suggest import did_you_mean
@@ -88,6 +88,10 @@ def _hook(ctx: Context, node: Node, key: str, shared: dict[str, Any]) -> HookCon
     values = decode(ctx, node, key, HOOK_SHAPE, ("a hook",))
     assert isinstance(node.value, dict), "it has been decoded"
     type_ = values.pop("type", "command")
+    if type_ in KNOWN_NOT_BUILT["hook types"] and type_ != "builtin" and shared["event"] in FAIL_CLOSED:
+        # A guard that fails denies; one that is left out in silence or with a warning would let everything pass.
+        what = f"{type_} is known but not built yet, and without this hook nothing would guard its calls"
+        raise ctx.error(node.value["type"], join(key, "type"), f"{what}; take it out if that is meant")
     if type_ in KNOWN_NOT_BUILT["hook types"]:
         ctx.warn(node.value["type"], join(key, "type"), f"{type_} is known but not built yet; the hook is left out")
         return None

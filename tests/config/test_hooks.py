@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.config.hook_events import HOOK_EVENTS, HOOK_SECONDS, TOOL_EVENTS
+from sluice.config.hook_events import FAIL_CLOSED, HOOK_EVENTS, HOOK_SECONDS, TOOL_EVENTS
 from sluice.config.keys import KNOWN_NOT_BUILT
 from tests.config.support import MINIMAL, error, read, warnings
 
@@ -78,9 +78,20 @@ def test_each_known_event_that_is_not_built_gives_one_warning(event: str) -> Non
 
 @pytest.mark.parametrize("type_", sorted(KNOWN_NOT_BUILT["hook types"]))
 def test_a_hook_of_a_type_that_is_not_built_is_left_out_with_a_warning(type_: str) -> None:
-    text = f"{HEAD}      tool_guard:\n        - hooks:\n            - type: {type_}\n"
+    text = f"{HEAD}      post_tool_use:\n        - hooks:\n            - type: {type_}\n"
     assert read(text).default_agent.hooks == ()
-    assert [(line, key) for line, key, _ in warnings(text)] == [(7, "agents.root.hooks.tool_guard[0].hooks[0].type")]
+    key = "agents.root.hooks.post_tool_use[0].hooks[0].type"
+    assert [(line, key) for line, key, _ in warnings(text)] == [(7, key)]
+
+
+@pytest.mark.requirement("hooks.guard.fail-closed")
+@pytest.mark.parametrize("event", sorted(FAIL_CLOSED))
+@pytest.mark.parametrize("type_", ["model", "evaluator"])
+def test_a_guard_that_could_not_guard_is_an_error(event: str, type_: str) -> None:
+    """Naively it is left out with a warning, and everything that it was to see runs."""
+    found = error(f"{HEAD}      {event}:\n        - hooks:\n            - type: {type_}\n")
+    assert (found.line, found.key) == (7, f"agents.root.hooks.{event}[0].hooks[0].type")
+    assert found.message.startswith(f"{type_} is known but not built yet, and without this hook nothing would guard")
 
 
 @pytest.mark.parametrize("key", sorted(KNOWN_NOT_BUILT["a hook"]))
